@@ -1,0 +1,77 @@
+"""Vision Transformers that can be seen through.
+
+Names are loaded when they are first used, so that importing this package is cheap and never loads
+torch. This table is the one place where a name is resolved by string.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+HOMES = {
+    "CheckpointError": "errors",
+    "Classifier": "models.classifier",
+    "ConfigError": "errors",
+    "DataError": "errors",
+    "Dataset": "data.dataset",
+    "ImageError": "errors",
+    "Recipe": "config",
+    "Result": "training.folder",
+    "RunError": "errors",
+    "ShapeError": "errors",
+    "ViTConfig": "config",
+    "VitreousError": "errors",
+    "build": "models.classifier",
+    "count_parameters": "cost.parameters",
+    "load": "checkpoints.store",
+    "load_source": "data.sources",
+    "patchify": "nn.patches",
+    "predict": "training.predict",
+    "preset": "config",
+    "recipe": "config",
+    "save": "checkpoints.store",
+    "train": "training.run",
+    "unpatchify": "nn.patches",
+    "verify": "training.verify",
+}
+
+if TYPE_CHECKING:
+    from vitreous.checkpoints.store import load as load
+    from vitreous.checkpoints.store import save as save
+    from vitreous.config import Recipe as Recipe
+    from vitreous.config import ViTConfig as ViTConfig
+    from vitreous.config import preset as preset
+    from vitreous.config import recipe as recipe
+    from vitreous.cost.parameters import count_parameters as count_parameters
+    from vitreous.data.dataset import Dataset as Dataset
+    from vitreous.data.sources import load_source as load_source
+    from vitreous.errors import CheckpointError as CheckpointError
+    from vitreous.errors import ConfigError as ConfigError
+    from vitreous.errors import DataError as DataError
+    from vitreous.errors import ImageError as ImageError
+    from vitreous.errors import RunError as RunError
+    from vitreous.errors import ShapeError as ShapeError
+    from vitreous.errors import VitreousError as VitreousError
+    from vitreous.models.classifier import Classifier as Classifier
+    from vitreous.models.classifier import build as build
+    from vitreous.nn.patches import patchify as patchify
+    from vitreous.nn.patches import unpatchify as unpatchify
+    from vitreous.training.folder import Result as Result
+    from vitreous.training.predict import predict as predict
+    from vitreous.training.run import train as train
+    from vitreous.training.verify import verify as verify
+
+__all__ = sorted(HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module 'vitreous' has no attribute {name!r}")
+    value = getattr(import_module(f"vitreous.{HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,1 @@
+"""Our own checkpoints: weights, config and provenance; nothing is ever unpickled."""

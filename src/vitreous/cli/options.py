@@ -1,0 +1,102 @@
+"""Options that several verbs share."""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vitreous import config as configs
+from vitreous import settings
+from vitreous.config import PRESETS, RECIPES, Recipe, ViTConfig
+from vitreous.errors import ConfigError
+
+__all__ = ["add_json", "add_settings", "chosen_settings", "print_json"]
+
+MODEL, RECIPE = settings.setting_types(ViTConfig), settings.setting_types(Recipe)
+
+
+def add_json(verb: argparse.ArgumentParser) -> None:
+    """`--json`, for programs."""
+    verb.add_argument("--json", action="store_true", help="print JSON Lines instead of prose")
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """One object on one line; NaN is refused, as JSON has no word for it."""
+    print(json.dumps(values, allow_nan=False), flush=True)
+
+
+def add_settings(verb: argparse.ArgumentParser, *, preset: str) -> None:
+    """`--preset`, `--recipe`, `--config` and `--set`, each overriding the ones before it."""
+    verb.add_argument(
+        "--preset", metavar="NAME", help=f"the model: {', '.join(PRESETS)} (default: {preset})"
+    )
+    verb.add_argument(
+        "--recipe", metavar="NAME", help=f"the training: {', '.join(RECIPES)} (default: fast)"
+    )
+    verb.add_argument(
+        "--config",
+        metavar="FILE.toml",
+        type=Path,
+        help="settings from a file: preset, recipe, and any setting of either",
+    )
+    verb.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="changes",
+        help="change one setting of the model or the recipe; may be given more than once",
+    )
+
+
+def chosen_settings(
+    arguments: argparse.Namespace, *, preset: str
+) -> tuple[ViTConfig, Recipe, frozenset[str]]:
+    """The model, the recipe, and the names of the settings that the user chose."""
+    chosen = read_toml(arguments.config) if arguments.config else {}
+    model = configs.preset(arguments.preset or chosen.pop("preset", preset))
+    recipe = configs.recipe(arguments.recipe or chosen.pop("recipe", "fast"))
+    chosen = {name: v for name, v in chosen.items() if name not in ("preset", "recipe")}
+    chosen |= dict(map(parse_change, arguments.changes))
+    refuse_unknown(chosen)
+    try:
+        return (
+            replace(model, **{name: v for name, v in chosen.items() if name in MODEL}),
+            replace(recipe, **{name: v for name, v in chosen.items() if name in RECIPE}),
+            frozenset(chosen),
+        )
+    except TypeError as error:
+        raise ConfigError(str(error)) from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings of a file; raises ConfigError, with the place, for one that is no TOML."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: not readable as TOML: {error}") from error
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def parse_change(change: str) -> tuple[str, Any]:
+    """`key=value`, typed by the setting that it names."""
+    name, equals, text = change.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {change}: write it as key=value")
+    refuse_unknown([name])
+    return name, settings.parse(text, (MODEL | RECIPE)[name], name)
+
+
+def refuse_unknown(names: Iterable[str]) -> None:
+    """Raise ConfigError for the first name that is no setting, with the nearest that is."""
+    for name in names:
+        settings.named("setting", name, MODEL | RECIPE)
+
+
+def warn(text: str) -> None:
+    """A sentence for the person, out of the way of programs."""
+    print(text, file=sys.stderr, flush=True)

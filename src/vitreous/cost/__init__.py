@@ -1,0 +1,1 @@
+"""What a model costs, from its config alone; nothing here needs torch."""

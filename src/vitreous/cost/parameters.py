@@ -1,0 +1,75 @@
+"""How many numbers a model learns, counted on paper."""
+
+from itertools import pairwise
+
+from vitreous.config import ViTConfig
+
+__all__ = ["count_parameters"]
+
+
+def count_parameters(config: ViTConfig) -> int:
+    """Parameters of the classifier of a config; equal to those of the built model.
+
+    >>> from vitreous.config import preset
+    >>> count_parameters(preset("b16"))
+    86567656
+    """
+    return (
+        stem(config)
+        + config.prefix_tokens * config.width
+        + positions(config)
+        + config.depth * block(config)
+        + config.final_norm * norm(config)
+        + pooling(config)
+        + linear(config.width, config.classes)
+    )
+
+
+def linear(wide: int, narrow: int, *, bias: bool = True) -> int:
+    """A matrix and its bias."""
+    return wide * narrow + bias * narrow
+
+
+def norm(config: ViTConfig) -> int:
+    """Weight and bias of a LayerNorm."""
+    return 2 * config.width
+
+
+def stem(config: ViTConfig) -> int:
+    """Pixels to tokens."""
+    rows, columns = config.patch_shape
+    if config.stem == "linear":
+        return linear(config.channels * rows * columns, config.width)
+    halvings = rows.bit_length() - 1
+    widths = [config.channels, *(max(config.width >> k, 1) for k in reversed(range(halvings)))]
+    kernels = sum(linear(9 * a, b) for a, b in pairwise(widths))
+    return kernels + linear(config.width, config.width)
+
+
+def positions(config: ViTConfig) -> int:
+    """Rows of a learned table; everything else is computed."""
+    rows, columns = config.grid
+    learned = {"learned": config.class_token + rows * columns, "learned_axes": rows + columns}
+    return learned.get(config.positions, 0) * config.width
+
+
+def block(config: ViTConfig) -> int:
+    """Two norms, attention, the MLP, and LayerScale where there is one."""
+    scales = 0 if config.layer_scale is None else 2 * config.width
+    return 2 * norm(config) + attention(config, bias=config.qkv_bias) + mlp(config) + scales
+
+
+def attention(config: ViTConfig, *, bias: bool) -> int:
+    """Queries, keys and values, and the projection back."""
+    return linear(config.width, 3 * config.width, bias=bias) + linear(config.width, config.width)
+
+
+def mlp(config: ViTConfig) -> int:
+    """In and out; SwiGLU has a gate beside the way in."""
+    ways_in = 2 if config.activation == "swiglu" else 1
+    return linear(config.width, ways_in * config.mlp_width) + linear(config.mlp_width, config.width)
+
+
+def pooling(config: ViTConfig) -> int:
+    """Attention pooling has a query and an attention of its own."""
+    return config.width + attention(config, bias=True) if config.pooling == "attention" else 0

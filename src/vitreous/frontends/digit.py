@@ -1,0 +1,259 @@
+"""A photograph or drawing of one digit, made to look like MNIST.
+
+MNIST's own way (LeCun et al. 1998, section III.A): the digit fills a box of 20×20, its shape kept,
+and lies in 28×28 with its centre of mass in the middle; ink is light on a dark ground.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+
+from vitreous.errors import ImageError
+from vitreous.frontends.decode import Decoded
+
+__all__ = ["prepare_digit"]
+
+Levels: TypeAlias = NDArray[np.float32]
+"""(y, x): 0 is paper, 1 is full ink; or brightness, 0 to 255."""
+Marked: TypeAlias = NDArray[np.bool_]
+"""(y, x): True where there is ink."""
+
+SIDE, BOX = 28, 20
+CENTRE = (SIDE - 1) / 2
+WORKING_SIDE = 400
+"""Larger images are made smaller first: 400 pixels are plenty for a box of 20."""
+CELLS = 12
+"""The lighting is estimated on a grid of this many cells a side."""
+
+FAINTEST = 0.1
+"""Ink that takes less than this share of the paper's light is none."""
+NOISES = 5
+"""Ink differs from paper by at least this many deviations of the paper's noise."""
+SPECK = 0.05
+"""A piece of less than this share of the largest piece's ink is a speck."""
+
+
+class Box(NamedTuple):
+    """Rows and columns, the last ones not included."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def longest(self) -> int:
+        return max(self.bottom - self.top, self.right - self.left)
+
+
+def prepare_digit(decoded: Decoded) -> NDArray[np.uint8]:
+    """A digit, dark on light or light on dark, as MNIST would hold it: uint8 (28, 28).
+
+    Takes uint8 (y, x) or (y, x, 3). An image that is one of MNIST's already, or its negative, or
+    either in other levels of grey, comes out as it is: 28×28, a border of one level, ink within
+    20×20 around its centre of mass. Raises ImageError where there is no digit.
+    """
+    grey = Image.fromarray(decoded).convert("L")
+    ready = mnist_style(np.asarray(grey))
+    if ready is not None:
+        return ready
+    ink = find_ink(smaller(grey))
+    marked = without_specks(mark(ink))
+    box = ink_box(marked)
+    if box.longest < max(4, max(ink.shape) / 40):
+        raise ImageError("no digit found: there are only specks")
+    return centred(fitted(even(ink, marked), box))
+
+
+def mnist_style(grey: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    """The image in MNIST's levels, if it is laid out as MNIST's are; else None."""
+    if grey.shape != (SIDE, SIDE) or len(set(frame(grey).tolist())) > 1:
+        return None
+    ink = np.abs(grey - np.float32(grey[0, 0]))
+    signs = np.sign(grey - np.float32(grey[0, 0]))
+    if not ink.any() or (signs.min() < 0 < signs.max()) or ink.max() < 255 * FAINTEST:
+        return None
+    y, x = centre_of_mass(ink)
+    if ink_box(ink > 0).longest > BOX or max(abs(y - CENTRE), abs(x - CENTRE)) > 1:
+        return None
+    # From black or white the step to the ink is kept; from a grey it is stretched to full range.
+    scale = 1 if grey[0, 0] in (0, 255) else 255 / ink.max()
+    return np.rint(ink * scale).astype(np.uint8)
+
+
+def smaller(grey: Image.Image) -> Levels:
+    """Brightness at a size that is quick to work with."""
+    factor = -(-max(grey.size) // WORKING_SIDE)
+    return np.asarray(grey.reduce(factor) if factor > 1 else grey, np.float32)
+
+
+def find_ink(light: Levels) -> Levels:
+    """How much of the paper's light is missing, 0 to 1. Raises ImageError where none is.
+
+    The paper's level is first that of a smooth surface through the border; then, in each region,
+    that of what is no ink by this first estimate. Where the picture holds more light ink than
+    dark, its negative is read.
+    """
+    paper = border_surface(light)
+    if np.clip(light - paper, 0, None).sum() > np.clip(paper - light, 0, None).sum():
+        light, paper = 255 - light, 255 - paper
+    ink = missing(light, paper)
+    return missing(light, local_level(light, ~mark(ink), paper))
+
+
+def missing(light: Levels, paper: Levels) -> Levels:
+    """The share of the paper's light that does not come back."""
+    return np.clip(1 - light / np.maximum(paper, 1), 0, 1)
+
+
+def border_surface(light: Levels) -> Levels:
+    """A quadratic surface through the border's brightness, what sticks out of it left out."""
+    y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in light.shape), indexing="ij")
+    terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
+    border_terms, border = frame(terms), frame(light)
+    surface = np.full(len(border), np.median(border))
+    weights = np.zeros(6)
+    for _ in range(5):
+        distance = np.abs(border - surface)
+        kept = distance <= 2.5 * np.median(distance) + 4
+        weights = np.linalg.lstsq(border_terms[kept], border[kept], rcond=1e-6)[0]
+        surface = border_terms @ weights
+    return np.clip(terms @ weights, border.min(), border.max()).astype(np.float32)
+
+
+def frame(image: NDArray) -> NDArray:
+    """The pixels along the border, in one row: one in forty from each side, at least one."""
+    y, x = image.shape[:2]
+    inner = np.ones((y, x), bool)
+    rows, columns = max(1, y // 40), max(1, x // 40)
+    inner[rows : y - rows, columns : x - columns] = False
+    return image[inner]
+
+
+def local_level(light: Levels, is_paper: Marked, otherwise: Levels) -> Levels:
+    """The blurred brightness of the paper, and `otherwise` where there is none around."""
+    few = 0.02
+    amount = blur(is_paper.astype(np.float32))
+    return (blur(light * is_paper) + few * otherwise) / (amount + few)
+
+
+def blur(image: Levels) -> Levels:
+    """Means over the cells of a coarse grid, joined smoothly."""
+    y, x = image.shape
+    coarse = Image.fromarray(image).resize((CELLS, CELLS), Image.Resampling.BOX)
+    return np.asarray(coarse.resize((x, y), Image.Resampling.BICUBIC))
+
+
+def mark(ink: Levels) -> Marked:
+    """Where there is ink: at least half as strong as strong ink. Raises ImageError for none."""
+    quiet = ink[ink < FAINTEST]
+    noise = float(quiet.std()) if quiet.size else 0.0
+    candidates = ink[ink > max(FAINTEST, NOISES * noise)]
+    if not candidates.size:
+        raise ImageError("no digit found: nothing stands out from the paper")
+    return ink > np.quantile(candidates, 0.8) / 2
+
+
+def without_specks(marked: Marked) -> Marked:
+    """Keep the pieces that can belong to a digit.
+
+    Pieces along the border (a desk beside the paper, a ruled line) go if another is left.
+    """
+    labels = pieces(marked)
+    sizes = np.bincount(labels.ravel())
+    sizes[0] = 0
+    inside = sizes * ~is_edge(labels, len(sizes))
+    sizes = inside if inside.max() >= marked.size / 1000 else sizes
+    return (sizes >= SPECK * sizes.max())[labels] & marked
+
+
+def is_edge(labels: NDArray[np.int64], count: int) -> Marked:
+    """Which pieces lie along a third of a side, or reach from side to side."""
+    sides = [labels[0], labels[-1], labels[:, 0], labels[:, -1]]
+    touching = np.stack([np.bincount(side, minlength=count) for side in sides])
+    long = touching > np.array([[len(side) / 3] for side in sides])
+    across = (touching[2] > 0) & (touching[3] > 0)
+    return long.any(axis=0) | across
+
+
+def pieces(marked: Marked) -> NDArray[np.int64]:
+    """Number the connected pieces from 1, corners connecting; 0 where nothing is marked."""
+    labels = np.zeros(marked.shape, np.int64)
+    parent = [0]
+    above: list[tuple[int, int, int]] = []
+    for y, row in enumerate(marked):
+        runs = []
+        for left, right in zip(*row_runs(row), strict=True):
+            near = [name for start, stop, name in above if start <= right and stop >= left]
+            name = join(parent, near) if near else len(parent)
+            if not near:
+                parent.append(name)
+            labels[y, left:right] = name
+            runs.append((left, right, name))
+        above = runs
+    return np.array([root(parent, name) for name in range(len(parent))])[labels]
+
+
+def row_runs(row: Marked) -> tuple[list[int], list[int]]:
+    """Where runs of marked pixels start, and where they have ended."""
+    steps = np.diff(np.concatenate([[0], row.astype(np.int8), [0]]))
+    return np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist()
+
+
+def root(parent: list[int], name: int) -> int:
+    """The first name of a piece that was met under several."""
+    while parent[name] != name:
+        name = parent[name]
+    return name
+
+
+def join(parent: list[int], names: list[int]) -> int:
+    """Make several names one piece's."""
+    roots = [root(parent, name) for name in names]
+    for name in roots:
+        parent[name] = min(roots)
+    return min(roots)
+
+
+def ink_box(marked: Marked) -> Box:
+    """The smallest box around all that is marked."""
+    rows, columns = np.flatnonzero(marked.any(axis=1)), np.flatnonzero(marked.any(axis=0))
+    return Box(int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
+
+
+def even(ink: Levels, marked: Marked) -> Levels:
+    """Full ink as 1, and nothing beyond one pixel around the marked pieces."""
+    strong = float(np.quantile(ink[marked], 0.5))
+    near = Image.fromarray(marked.astype(np.uint8)).filter(ImageFilter.MaxFilter(3))
+    return np.clip(ink / strong, 0, 1) * np.asarray(near)
+
+
+def fitted(ink: Levels, box: Box) -> Levels:
+    """The box's content, its longer side made 20 pixels and its shape kept."""
+    scale = BOX / box.longest
+    size = [max(1, round(n * scale)) for n in (box.right - box.left, box.bottom - box.top)]
+    area = (box.left, box.top, box.right, box.bottom)
+    image = Image.fromarray(ink).resize((size[0], size[1]), Image.Resampling.HAMMING, box=area)
+    small = np.clip(np.asarray(image), 0, None)
+    return small / small.max()
+
+
+def centred(ink: Levels) -> NDArray[np.uint8]:
+    """Lay a digit of at most 20×20 into 28×28, its centre of mass in the middle."""
+    y, x = (
+        int(np.clip(np.floor(CENTRE - mass + 0.5), 0, SIDE - side))
+        for mass, side in zip(centre_of_mass(ink), ink.shape, strict=True)
+    )
+    whole = np.zeros((SIDE, SIDE), np.uint8)
+    whole[y : y + ink.shape[0], x : x + ink.shape[1]] = np.rint(ink * 255)
+    return whole
+
+
+def centre_of_mass(ink: Levels) -> tuple[float, float]:
+    """The mean row and column, weighted by ink."""
+    total = ink.sum(dtype=np.float64)
+    y = ink.sum(axis=1, dtype=np.float64) @ np.arange(ink.shape[0]) / total
+    x = ink.sum(axis=0, dtype=np.float64) @ np.arange(ink.shape[1]) / total
+    return float(y), float(x)

@@ -1,0 +1,1 @@
+"""Whole models: here a config becomes modules."""

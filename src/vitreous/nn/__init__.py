@@ -1,0 +1,1 @@
+"""Patches, positions, attention, encoder: no modality, no config."""

@@ -1,0 +1,44 @@
+"""Many tokens to one vector of features."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vitreous.nn.attention import Attention
+from vitreous.shapes import Tokens
+
+__all__ = ["AttentionPool", "ClassPool", "MeanPool"]
+
+
+class ClassPool(nn.Module):
+    """The class token, which stands first."""
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
+        return tokens[:, 0]
+
+
+class MeanPool(nn.Module):
+    """The mean of the patch tokens; prefix tokens are left out."""
+
+    def __init__(self, prefix: int) -> None:
+        super().__init__()
+        self.prefix = prefix
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
+        return tokens[:, self.prefix :].mean(dim=1)
+
+
+class AttentionPool(nn.Module):
+    """One learned query reads every token.
+
+    Source: Set Transformer, section 3.2 (arXiv 1810.00825).
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.empty(1, 1, width))
+        nn.init.normal_(self.query, std=0.02)
+        self.attn = Attention(width, heads)
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
+        return self.attn(self.query.expand(len(tokens), -1, -1), tokens)[:, 0]

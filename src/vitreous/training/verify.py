@@ -1,0 +1,96 @@
+"""Whether a recorded number still stands: everything is built again and compared."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from vitreous.checkpoints import store
+from vitreous.cost.parameters import count_parameters
+from vitreous.data.dataset import Dataset
+from vitreous.errors import CheckpointError
+from vitreous.models.classifier import Classifier
+from vitreous.protocol.splits import training_and_validation
+from vitreous.training.evaluate import Score
+from vitreous.training.folder import RUN, Result, read_json, read_result, record_test
+from vitreous.training.job import choose_device, dataset_of
+from vitreous.training.report import render_report
+from vitreous.training.run import score_test
+
+__all__ = ["Check", "score_again", "verify"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was recorded, and what it is now."""
+
+    what: str
+    recorded: str
+    now: str
+
+    @property
+    def holds(self) -> bool:
+        """Equal to the last bit."""
+        return self.recorded == self.now
+
+
+def verify(out: str | Path, source: str | Path | Dataset | None = None) -> list[Check]:
+    """Hash the data, split it, count parameters and score the test set again; a check for each.
+
+    The look at the test set is written to the run's ledger. `source` says where the data are now
+    if not where they were. Raises RunError, DataError or CheckpointError where a part is absent.
+    """
+    folder = Path(out)
+    result, dataset = read_result(folder), dataset_of(folder, source)
+    checks = [*data_checks(folder, dataset), *model_checks(folder, result)]
+    tested = score_again(folder, dataset, purpose="verify")
+    right = f"{result.correct} of {result.n}", f"{tested.correct} of {tested.n}"
+    return [
+        *checks,
+        Check("test images right", *right),
+        Check("every test answer", result.predictions_sha256, tested.predictions_sha256),
+    ]
+
+
+def data_checks(folder: Path, dataset: Dataset) -> list[Check]:
+    """The arrays themselves, and how they are split."""
+    job = read_json(folder / RUN)
+    training, validation = training_and_validation(dataset.train_labels)
+    split = {"training": len(training), "validation": len(validation)}
+    hashes = [
+        Check(name, job["data_sha256"].get(name, "absent"), digest)
+        for name, digest in dataset.hashes.items()
+    ]
+    return [*hashes, Check("split", str(job["split"]), str(split))]
+
+
+def model_checks(folder: Path, result: Result) -> list[Check]:
+    """The weights, and how many they are, built and on paper."""
+    model = store.load(folder)
+    weights = sha256((folder / store.WEIGHTS).read_bytes()).hexdigest()
+    built = sum(parameter.numel() for parameter in model.parameters())
+    recorded = str(result.parameters)
+    return [
+        Check("weights", result.weights_sha256, weights),
+        Check("parameters, built", recorded, str(built)),
+        Check("parameters, on paper", recorded, str(count_parameters(model.config))),
+    ]
+
+
+def score_again(folder: Path, source: str | Path | Dataset | None, *, purpose: str) -> Score:
+    """Score a run's weights on the test set once more; its ledger and report will show it."""
+    model, dataset = store.load(folder), dataset_of(folder, source)
+    refuse_other_input(model, dataset)
+    device = choose_device("auto")
+    tested = score_test(model.to(device), dataset, device)
+    record_test(folder, purpose, tested)
+    render_report(folder)
+    return tested
+
+
+def refuse_other_input(model: Classifier, dataset: Dataset) -> None:
+    """Raise CheckpointError where the data are of another shape than the model reads."""
+    if model.image_input != dataset.input:
+        raise CheckpointError(
+            f"the weights were trained on {model.image_input}, and {dataset.name} is "
+            f"{dataset.input}"
+        )
