@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Literal, TypeAlias
 
 from vitreous import settings
@@ -163,14 +164,15 @@ def pair(size: int | Pair) -> Pair:
 
 def does_not_tile(patch_size: int | Pair, image_size: int | Pair, side: int, patch: int) -> str:
     """The sentence for a patch that does not tile an image, with what would."""
-    good = [size for size in range(1, side + 1) if side % size == 0]
-    below = max((size for size in good if size < patch), default=1)
-    above = min((size for size in good if size > patch), default=side)
-    down, up = side - side % patch, side + patch - side % patch
-    sizes = f"a side of {down} or {up}" if down else f"a side of {up}"
+    # One number for the patch has to tile both sides.
+    whole = gcd(*pair(image_size)) if isinstance(patch_size, int) else side
+    good = [size for size in range(1, whole + 1) if whole % size == 0]
+    patches = [max(size for size in good if size < patch), *(s for s in good if s > patch)][:2]
+    sides = [size for size in (side - side % patch, side + -side % patch) if size]
     return (
         f"patch_size {patch_size} does not tile image_size {image_size}: {side % patch} of {side} "
-        f"pixels are left over; use patch_size {below} or {above}, or {sizes}"
+        f"pixels are left over; use patch_size {' or '.join(map(str, patches))}, "
+        f"or a side of {' or '.join(map(str, sides))}"
     )
 
 
@@ -182,8 +184,14 @@ PRESETS: Mapping[str, ViTConfig] = {
     "digits": _PUBLISHED_DIGITS,
     "digits-small": replace(_PUBLISHED_DIGITS, patch_size=7, width=64, depth=2, heads=4),
     # ours, for one minute of two CPU cores
-    "digits-fast": ViTConfig(
-        patch_size=8, stem="convolution", depth=4, heads=4, class_token=False, pooling="mean"
+    "digits-fast": replace(
+        _PUBLISHED_DIGITS,
+        patch_size=8,
+        stem="convolution",
+        depth=2,
+        heads=4,
+        class_token=False,
+        pooling="mean",
     ),
     "ti16": replace(_IMAGENET, width=192, heads=3),
     "s16": replace(_IMAGENET, width=384, heads=6),
@@ -225,7 +233,7 @@ class Recipe:
     decay_everything: bool = False
     """Decay biases, norms, tokens and positions too."""
     batch_size: int = 128
-    epochs: int = 3
+    epochs: int = 4
     leave_out_last_batch: bool = False
     max_steps: int | None = None
     """Stop after this many steps, whatever `epochs` says."""

@@ -25,11 +25,16 @@ def setting_types(kind: type) -> dict[str, Any]:
 
 
 def check(settings: Any) -> None:
-    """Raise ConfigError where a value is not of its annotated type; whole floats pass as floats."""
+    """Raise ConfigError where a value is not of its annotated type.
+
+    A whole number given for a float becomes one, so that equal settings are written alike.
+    """
     for name, wanted in setting_types(type(settings)).items():
         value = getattr(settings, name)
         if not fits(value, wanted):
             raise ConfigError(f"{name}={value!r} is not {describe(wanted)}")
+        if type(value) is int and float in (wanted, *get_args(wanted)):
+            object.__setattr__(settings, name, float(value))  # frozen, and still being made
 
 
 def fits(value: Any, wanted: Any) -> bool:
@@ -62,11 +67,11 @@ def describe(wanted: Any) -> str:
         return " or ".join(map(describe, get_args(wanted)))
     if origin is tuple:
         many = "a list" if get_args(wanted)[-1] is ... else "a pair"
-        return f"{many} of {describe(get_args(wanted)[0])}s"
+        return f"{many} of {describe(get_args(wanted)[0]).removeprefix('a ')}s"
     names = {
-        int: "whole number",
-        float: "number",
-        bool: "true/false",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
         str: "text",
         NoneType: "none",
     }

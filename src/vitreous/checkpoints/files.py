@@ -11,9 +11,24 @@ from vitreous.errors import RunError
 
 __all__ = ["require_room", "write_bytes", "write_json"]
 
+CHUNK = 1 << 20
+
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically: a reader sees the old one or the new one, also after a crash."""
+    """Write a file atomically: a reader sees the old one or the new one, also after a crash.
+
+    Raises RunError, and leaves the old one, where the disk is full or does not let us.
+    """
+    try:
+        replace_whole(path, content)
+    except OSError as error:
+        raise RunError(
+            f"{path}: could not be written: {error.strerror}; what was there is unchanged"
+        ) from error
+
+
+def replace_whole(path: Path, content: bytes) -> None:
+    """Write beside the file, then rename."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
@@ -46,7 +61,8 @@ def require_room(folder: Path, size: int) -> None:
         probe = folder / ".room"
         try:
             with probe.open("wb") as file:
-                file.write(bytes(size))
+                for start in range(0, size, CHUNK):
+                    file.write(bytes(min(CHUNK, size - start)))
                 file.flush()
                 os.fsync(file.fileno())
         finally:

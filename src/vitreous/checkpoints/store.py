@@ -61,6 +61,10 @@ def load(place: str | Path) -> Classifier:
         model.class_names = list(config["class_names"])
     except (KeyError, TypeError, AttributeError, ConfigError) as error:
         raise CheckpointError(f"{path}: its config is not one of ours: {error}") from error
+    if len(model.class_names) != model.config.classes:
+        raise CheckpointError(
+            f"{path}: {len(model.class_names)} class names for {model.config.classes} classes"
+        )
     fill(model, tensors, path)
     return model.eval()
 
@@ -82,6 +86,8 @@ def read_config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
         config = json.loads(metadata[CONFIG])
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: it holds no vitreous config") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path}: its config is no JSON object")
     if config.get("version") != VERSION:
         raise CheckpointError(
             f"{path}: written in version {config.get('version')}, and this reads {VERSION}"

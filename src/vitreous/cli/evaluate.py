@@ -30,9 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
     result = read_result(folder)
     values = asdict(result)
     if arguments.again:
+        from vitreous.cli.progress import busy
         from vitreous.training.verify import score_again
 
-        tested = score_again(folder, arguments.source, purpose="evaluate")
+        with busy("scoring the test set again"):
+            tested = score_again(folder, arguments.source, purpose="evaluate")
         values["scored_again"] = {"correct": tested.correct, "n": tested.n}
     values["test_set_looks"] = len(ledger.read(folder / LEDGER))
     if arguments.json:

@@ -14,10 +14,29 @@ from vitreous.training.job import Job
 from vitreous.training.loop import Step
 from vitreous.training.state import Epoch
 
-__all__ = ["listener"]
+__all__ = ["bar", "busy", "listener"]
 
 Event: TypeAlias = Step | Epoch | Result
 Listener: TypeAlias = Callable[[Event], None]
+
+
+@contextmanager
+def bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
+    """What to call with (done, of) to move a bar on the terminal's error stream; none elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(text, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def busy(text: str) -> Iterator[None]:
+    """A sign of life on the terminal's error stream while something takes seconds."""
+    with Console(stderr=True).status(text):
+        yield
 
 
 @contextmanager
@@ -66,18 +85,22 @@ class LiveLine:
 
     def __init__(self, job: Job, progress: Progress) -> None:
         self.job, self.progress = job, progress
-        self.epoch = 1
         self.task = progress.add_task("epoch 1", total=job.steps, rate=0.0)
+        self.steps_per_epoch = job.steps_per_epoch
+        self.started = False
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Epoch):
-            self.epoch = event.epoch + 1
             self.progress.console.print(sentence(event), highlight=False)
         elif isinstance(event, Step):
+            if not self.started:  # a run that goes on has steps behind it that took no time now
+                self.progress.reset(self.task, completed=event.number)
+                self.started = True
+            epoch = event.number // self.steps_per_epoch + 1
             speed = self.progress.tasks[self.task].speed or 0.0
             self.progress.update(
                 self.task,
                 completed=event.number + 1,
                 rate=speed * self.job.recipe.batch_size,
-                description=f"epoch {self.epoch} · loss {event.loss:.4f}",
+                description=f"epoch {epoch} · loss {event.loss:.4f}",
             )

@@ -6,6 +6,7 @@ stopped.
 """
 
 import argparse
+import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,11 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     add_settings(verb, preset=PRESET)
     verb.add_argument(
         "--source",
-        default="mnist",
         help="mnist, FILE.npz, a folder of idx files, a folder with one folder of images per "
         "class, or hf:OWNER/NAME@REVISION:FILE.npz (default: mnist)",
     )
     verb.add_argument("--skip-corrupt", action="store_true", help="leave unreadable images out")
-    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--seed", type=int, help="of every random number of the run (default: 0)")
     verb.add_argument("--out", type=Path, help="run folder (default: runs/PRESET-seedN)")
     verb.add_argument("--resume", type=Path, metavar="RUN", help="go on with a stopped run")
     verb.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
@@ -55,8 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
         show(arguments, {"job": job.describe(), "out": str(out), "steps": job.steps})
         return 0
     resume = arguments.resume is not None
-    with interrupts_held() as interrupted, listener(job, json=arguments.json) as listen:
-        for event in train_run(job, out, resume=resume):
+    # `closing` saves where the loop is left, and lets it be known where that fails.
+    with (
+        interrupts_held() as interrupted,
+        listener(job, json=arguments.json) as listen,
+        contextlib.closing(train_run(job, out, resume=resume)) as events,
+    ):
+        for event in events:
             listen(event)
             if isinstance(event, Result):
                 closing(event, out, json=arguments.json)
@@ -80,14 +85,17 @@ def set_threads(threads: int | None) -> None:
 
 def started(arguments: argparse.Namespace) -> tuple["Job", Path]:
     """A new run, from the command line."""
+    from vitreous.cli.progress import bar
     from vitreous.data.sources import load_source
     from vitreous.training.job import Job, adopt_input, choose_device
 
     config, recipe, chosen = chosen_settings(arguments, preset=PRESET)
+    source, seed = arguments.source or "mnist", arguments.seed or 0
     options = {"skip_corrupt": True} if arguments.skip_corrupt else {}
-    dataset: Dataset = load_source(arguments.source, **options)
+    with bar("reading images") as progress:
+        dataset: Dataset = load_source(source, progress=progress, **options)
     if dataset.note:
-        warn(f"{arguments.source}: {dataset.note}")
+        warn(f"{source}: {dataset.note}")
     adopted = adopt_input(config, dataset)
     if adopted != config and not chosen & {"image_size", "channels", "classes"}:
         warn(
@@ -95,8 +103,8 @@ def started(arguments: argparse.Namespace) -> tuple["Job", Path]:
             f"classes={adopted.classes}"
         )
         config = adopted
-    job = Job(config, recipe, dataset, arguments.seed, choose_device(arguments.device))
-    name = f"{arguments.preset or PRESET}-seed{arguments.seed}"
+    job = Job(config, recipe, dataset, seed, choose_device(arguments.device))
+    name = f"{arguments.preset or PRESET}-seed{seed}"
     return job, arguments.out or free_folder(Path("runs") / name)
 
 
@@ -113,7 +121,9 @@ def resumed(arguments: argparse.Namespace) -> tuple["Job", Path]:
     """The run that a folder holds, as it was started."""
     from vitreous.training.job import job_of
 
-    clash = [n for n in ("preset", "recipe", "config", "changes", "out") if getattr(arguments, n)]
+    own = ("preset", "recipe", "config", "changes", "source", "skip_corrupt", "seed", "out")
+    given = {name: getattr(arguments, name) for name in own}
+    clash = [n for n, v in given.items() if v not in (None, []) and v is not False]
     if clash:
         raise ConfigError(f"--resume takes the run's own settings; leave out {', '.join(clash)}")
     return job_of(arguments.resume, device=arguments.device), arguments.resume

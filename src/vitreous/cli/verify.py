@@ -22,9 +22,11 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every check; returns the exit code."""
+    from vitreous.cli.progress import busy
     from vitreous.training.verify import verify
 
-    checks = verify(arguments.run_folder, arguments.source)
+    with busy("building everything again"):
+        checks = verify(arguments.run_folder, arguments.source)
     for check in checks:
         if arguments.json:
             print_json({**asdict(check), "holds": check.holds})

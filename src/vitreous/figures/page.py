@@ -23,11 +23,14 @@ h1 { font-size: 1.5rem; line-height: 1.25 } h2 { font-size: 1.1rem; margin-top: 
 p.lead { font-size: 1.15rem } .muted, figcaption, th { color: var(--muted) }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .9rem .3rem 0; text-align: left; border-bottom: 1px solid var(--line);
-  font-weight: normal; vertical-align: top; overflow-wrap: anywhere }
+  font-weight: normal; vertical-align: top }
+td:last-child { overflow-wrap: anywhere; padding-right: 0 }
+@media (min-width: 40rem) { td:first-child { min-width: 11rem } }
 figure { margin: 1rem 0 } figure.chart { background: #fff; border-radius: .4rem; padding: .5rem }
-svg { width: 100%; height: auto; display: block } figcaption { font-size: .9rem }
-.tiles { display: flex; flex-wrap: wrap; gap: .8rem } .tiles figure { margin: 0; width: 5rem }
-.tiles img { width: 5rem; height: 5rem; image-rendering: pixelated; border-radius: .3rem }
+svg { width: 100%; max-width: 36rem; height: auto; display: block; margin: auto } figcaption { font-size: .9rem }
+figure.chart figcaption { color: #5b6570 }
+.tiles { display: flex; flex-wrap: wrap; gap: .8rem } .tiles figure { margin: 0; width: 6rem }
+.tiles img { width: 6rem; height: 6rem; image-rendering: pixelated; border-radius: .3rem }
 @media print { body { max-width: none; padding: 0 } figure { break-inside: avoid } }
 """
 

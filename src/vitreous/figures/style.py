@@ -17,7 +17,8 @@ __all__ = [
     "MUTED",
     "ORANGE",
     "PURPLE",
-    "figure",
+    "chart",
+    "drawing",
     "floor_line",
     "svg",
     "whole_numbers",
@@ -46,11 +47,17 @@ STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def figure(width: float = 6.4, height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
-    """One axes in the project's style; sizes in inches. Needs no display."""
+def drawing(width: float, height: float) -> Iterator[Figure]:
+    """An empty figure in the project's style; sizes in inches. Needs no display."""
     with matplotlib.rc_context(STYLE):
-        drawing = Figure(figsize=(width, height), layout="constrained")
-        yield drawing, drawing.subplots()
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def chart(width: float = 5.2, height: float = 3.0) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with one pair of axes."""
+    with drawing(width, height) as figure:
+        yield figure, figure.subplots()
 
 
 def floor_line(axes: Axes, level: float, text: str) -> None:
@@ -72,9 +79,9 @@ def whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def svg(drawing: Figure) -> str:
+def svg(figure: Figure) -> str:
     """The figure as an svg element to put into a page; the same figure gives the same text."""
     file = io.StringIO()
-    drawing.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     return text[text.index("<svg") :]

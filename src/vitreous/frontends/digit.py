@@ -21,16 +21,23 @@ Marked: TypeAlias = NDArray[np.bool_]
 """(y, x): True where there is ink."""
 
 SIDE, BOX = 28, 20
-CENTRE = (SIDE - 1) / 2
+CENTRE = 14.0
+"""Where the centre of mass of MNIST's images lies, give or take half a pixel: measured."""
 WORKING_SIDE = 400
 """Larger images are made smaller first: 400 pixels are plenty for a box of 20."""
-CELLS = 12
-"""The lighting is estimated on a grid of this many cells a side."""
+CELLS = (12, 12, 36)
+"""The lighting is estimated on a grid of this many cells a side, round after round."""
 
 FAINTEST = 0.1
 """Ink that takes less than this share of the paper's light is none."""
+DARKEST_PAPER = 64
+"""Below this brightness, the camera's noise would pass for ink."""
 NOISES = 5
 """Ink differs from paper by at least this many deviations of the paper's noise."""
+SURE_INK, SOME_INK = 0.4, 0.25
+"""Of strong ink's strength: what belongs to the digit, and what cannot be paper."""
+EDGE = 0.2
+"""The box around a digit takes in the pixels of a stroke's edge that hold this much ink."""
 SPECK = 0.05
 """A piece of less than this share of the largest piece's ink is a speck."""
 
@@ -60,26 +67,31 @@ def prepare_digit(decoded: Decoded) -> NDArray[np.uint8]:
     if ready is not None:
         return ready
     ink = find_ink(smaller(grey))
-    marked = without_specks(mark(ink))
-    box = ink_box(marked)
-    if box.longest < max(4, max(ink.shape) / 40):
+    marked = mark(ink, SURE_INK)
+    if not marked.any():
+        raise ImageError("no digit found: nothing stands out from the paper")
+    marked = without_specks(marked)
+    if ink_box(marked).longest < max(4, max(ink.shape) / 40):
         raise ImageError("no digit found: there are only specks")
-    return centred(fitted(even(ink, marked), box))
+    ink = even(ink, marked)
+    return centred(fitted(ink, ink_box(ink > EDGE)))
 
 
 def mnist_style(grey: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """The image in MNIST's levels, if it is laid out as MNIST's are; else None."""
-    if grey.shape != (SIDE, SIDE) or len(set(frame(grey).tolist())) > 1:
+    if grey.shape != (SIDE, SIDE):
         return None
-    ink = np.abs(grey - np.float32(grey[0, 0]))
-    signs = np.sign(grey - np.float32(grey[0, 0]))
-    if not ink.any() or (signs.min() < 0 < signs.max()) or ink.max() < 255 * FAINTEST:
+    paper = np.float32(np.median(frame(grey)))
+    ink = np.abs(grey - paper)
+    if ink.max() < 255 * FAINTEST or grey.min() < paper < grey.max():
         return None
-    y, x = centre_of_mass(ink)
-    if ink_box(ink > 0).longest > BOX or max(abs(y - CENTRE), abs(x - CENTRE)) > 1:
+    if (
+        ink_box(ink > 0).longest > BOX
+        or np.abs(np.subtract(centre_of_mass(ink), CENTRE)).max() > 0.55
+    ):
         return None
     # From black or white the step to the ink is kept; from a grey it is stretched to full range.
-    scale = 1 if grey[0, 0] in (0, 255) else 255 / ink.max()
+    scale = 1 if paper in (0, 255) else 255 / ink.max()
     return np.rint(ink * scale).astype(np.uint8)
 
 
@@ -90,22 +102,36 @@ def smaller(grey: Image.Image) -> Levels:
 
 
 def find_ink(light: Levels) -> Levels:
-    """How much of the paper's light is missing, 0 to 1. Raises ImageError where none is.
+    """How much of the paper's light is missing, 0 to 1. Where ink is light, of the negative's.
 
-    The paper's level is first that of a smooth surface through the border; then, in each region,
-    that of what is no ink by this first estimate. Where the picture holds more light ink than
-    dark, its negative is read.
+    What lies farthest from the paper, darker or lighter, is the ink: by the cubes, a stroke
+    outweighs the unevenness of a whole page.
+    """
+    paper = paper_level(light)
+    if np.sum((light - paper) ** 3, dtype=np.float64) > 0:
+        light, paper = 255 - light, 255 - paper
+    return np.clip((paper - light) / np.maximum(paper, DARKEST_PAPER), 0, 1)
+
+
+def paper_level(light: Levels) -> Levels:
+    """The brightness that the paper has, or would have under the ink.
+
+    First a smooth surface through the border. Then, ever more locally, the brightness of all that
+    lies near the estimate so far; in the first round also of what differs along the border, which
+    is a shadow or a desk.
     """
     paper = border_surface(light)
-    if np.clip(light - paper, 0, None).sum() > np.clip(paper - light, 0, None).sum():
-        light, paper = 255 - light, 255 - paper
-    ink = missing(light, paper)
-    return missing(light, local_level(light, ~mark(ink), paper))
+    marked = mark(apart(light, paper), SOME_INK)
+    is_ink = marked & ~along_border(pieces(marked))
+    for cells in CELLS:
+        paper = local_level(light, ~is_ink, paper, cells)
+        is_ink = mark(apart(light, paper), SOME_INK)
+    return paper
 
 
-def missing(light: Levels, paper: Levels) -> Levels:
-    """The share of the paper's light that does not come back."""
-    return np.clip(1 - light / np.maximum(paper, 1), 0, 1)
+def apart(light: Levels, paper: Levels) -> Levels:
+    """How far brightness is from the paper's, darker or lighter, as a share of it."""
+    return np.abs(light - paper) / np.maximum(paper, 1)
 
 
 def border_surface(light: Levels) -> Levels:
@@ -132,28 +158,28 @@ def frame(image: NDArray) -> NDArray:
     return image[inner]
 
 
-def local_level(light: Levels, is_paper: Marked, otherwise: Levels) -> Levels:
+def local_level(light: Levels, is_paper: Marked, otherwise: Levels, cells: int) -> Levels:
     """The blurred brightness of the paper, and `otherwise` where there is none around."""
     few = 0.02
-    amount = blur(is_paper.astype(np.float32))
-    return (blur(light * is_paper) + few * otherwise) / (amount + few)
+    amount = blur(is_paper.astype(np.float32), cells)
+    return (blur(light * is_paper, cells) + few * otherwise) / (amount + few)
 
 
-def blur(image: Levels) -> Levels:
+def blur(image: Levels, cells: int) -> Levels:
     """Means over the cells of a coarse grid, joined smoothly."""
     y, x = image.shape
-    coarse = Image.fromarray(image).resize((CELLS, CELLS), Image.Resampling.BOX)
-    return np.asarray(coarse.resize((x, y), Image.Resampling.BICUBIC))
+    coarse = Image.fromarray(image).resize((cells, cells), Image.Resampling.BOX)
+    return np.asarray(coarse.resize((x, y), Image.Resampling.BILINEAR))
 
 
-def mark(ink: Levels) -> Marked:
-    """Where there is ink: at least half as strong as strong ink. Raises ImageError for none."""
+def mark(ink: Levels, share: float) -> Marked:
+    """Where ink has this share of strong ink's strength; nowhere if all is noise."""
     quiet = ink[ink < FAINTEST]
     noise = float(quiet.std()) if quiet.size else 0.0
     candidates = ink[ink > max(FAINTEST, NOISES * noise)]
     if not candidates.size:
-        raise ImageError("no digit found: nothing stands out from the paper")
-    return ink > np.quantile(candidates, 0.8) / 2
+        return np.zeros(ink.shape, bool)
+    return ink > min(np.quantile(candidates, 0.95), 1) * share
 
 
 def without_specks(marked: Marked) -> Marked:
@@ -162,20 +188,20 @@ def without_specks(marked: Marked) -> Marked:
     Pieces along the border (a desk beside the paper, a ruled line) go if another is left.
     """
     labels = pieces(marked)
+    inside = labels * ~along_border(labels)
+    labels = inside if inside.any() else labels
     sizes = np.bincount(labels.ravel())
     sizes[0] = 0
-    inside = sizes * ~is_edge(labels, len(sizes))
-    sizes = inside if inside.max() >= marked.size / 1000 else sizes
-    return (sizes >= SPECK * sizes.max())[labels] & marked
+    return (sizes >= max(SPECK * sizes.max(), 1))[labels]
 
 
-def is_edge(labels: NDArray[np.int64], count: int) -> Marked:
-    """Which pieces lie along a third of a side, or reach from side to side."""
+def along_border(labels: NDArray[np.int64]) -> Marked:
+    """The pixels of pieces that lie along a third of a side, or reach from side to side."""
     sides = [labels[0], labels[-1], labels[:, 0], labels[:, -1]]
-    touching = np.stack([np.bincount(side, minlength=count) for side in sides])
+    touching = np.stack([np.bincount(side, minlength=labels.max() + 1) for side in sides])
     long = touching > np.array([[len(side) / 3] for side in sides])
-    across = (touching[2] > 0) & (touching[3] > 0)
-    return long.any(axis=0) | across
+    across = (touching[0] * touching[1] > 0) | (touching[2] * touching[3] > 0)
+    return (long.any(axis=0) | across)[labels] & (labels > 0)
 
 
 def pieces(marked: Marked) -> NDArray[np.int64]:
@@ -243,7 +269,7 @@ def fitted(ink: Levels, box: Box) -> Levels:
 def centred(ink: Levels) -> NDArray[np.uint8]:
     """Lay a digit of at most 20×20 into 28×28, its centre of mass in the middle."""
     y, x = (
-        int(np.clip(np.floor(CENTRE - mass + 0.5), 0, SIDE - side))
+        int(np.clip(np.ceil(CENTRE - mass - 0.5), 0, SIDE - side))
         for mass, side in zip(centre_of_mass(ink), ink.shape, strict=True)
     )
     whole = np.zeros((SIDE, SIDE), np.uint8)

@@ -60,7 +60,7 @@ class Classifier(nn.Module):
             x = x + placed.added
         return self.encoder(self.dropout(x), angle=placed.angle)
 
-    def with_prefix(self, patches: Tokens) -> Tokens:
+    def with_prefix(self, patches: Tokens) -> Float[Tensor, "b m d"]:
         """Put the class token and the registers before the patches."""
         prefix = [t for t in (self.cls_token, self.reg_token) if t is not None]
         return torch.cat([*(t.expand(len(patches), -1, -1) for t in prefix), patches], dim=1)

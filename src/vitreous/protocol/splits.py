@@ -12,8 +12,8 @@ __all__ = ["floor", "training_and_validation"]
 def training_and_validation(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Indices to train on and indices to select on: the last fifth, rounded down.
 
-    Raises DataError where there are fewer than five images, or where a class is on one side only:
-    such a file is sorted, and no accuracy on it would mean anything.
+    Raises DataError where there are fewer than five images, where labels only ever rise, or where
+    a class is in the last fifth only: such a file is sorted, and no accuracy on it means anything.
     """
     count = len(labels)
     held_out = count // 5
@@ -25,6 +25,11 @@ def training_and_validation(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         raise DataError(
             f"class index {missing[0]} is in the last fifth of the training images only; "
             "the images seem to be sorted by class: shuffle them before they are written"
+        )
+    if labels[0] < labels[-1] and (np.diff(labels) >= 0).all():
+        raise DataError(
+            f"the {count} training images are sorted by class, so that the last fifth holds class "
+            f"index {labels[-held_out]} to {labels[-1]} only: shuffle them before they are written"
         )
     return training, validation
 

@@ -50,9 +50,10 @@ def fit(
         working.hand_over_gradients()
         if clip is not None:
             nn.utils.clip_grad_norm_(parameters, clip)
+        factor = rate(batch.number)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = group["peak"] * rate(batch.number)
+                group["lr"] = group["peak"] * factor
             optimizer.step()
             optimizer.zero_grad()
         working.take_weights()

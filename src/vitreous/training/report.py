@@ -1,6 +1,7 @@
 """The run's own page: what it came to, how it got there, and every look at the test set."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,8 @@ def lead(result: Result, job: Mapping[str, Any]) -> str:
         f'<p class="lead">{result.correct:,} of {result.n:,} unseen test images were read '
         f"correctly: <b>{result.test_accuracy:.2%}</b>. Always guessing the most common class gets "
         f"{result.floor:.2%}.</p>"
-        f'<p class="muted">One seed on {job["machine"]}. How much another seed would differ, one '
-        "run cannot tell.</p>"
+        f'<p class="muted">One seed on {escape(job["machine"])}. How much another seed would '
+        "differ, one run cannot tell.</p>"
     )
 
 
@@ -114,7 +115,7 @@ def accuracy_chart(history: Sequence[Mapping[str, Any]], result: Result) -> str:
     """Validation accuracy by epoch, the floor dashed, the final test accuracy at the right edge."""
     epochs = [epoch["epoch"] for epoch in history]
     values = [epoch["validation_accuracy"] for epoch in history]
-    with style.figure() as (drawing, axes):
+    with style.chart() as (figure, axes):
         axes.plot(epochs, values, color=style.BLUE, marker="o", markersize=4)
         axes.annotate(
             f"validation {values[-1]:.4f}",
@@ -136,28 +137,31 @@ def accuracy_chart(history: Sequence[Mapping[str, Any]], result: Result) -> str:
         style.floor_line(axes, result.floor, f"always the most common class: {result.floor:.4f}")
         axes.set(title="Accuracy", xlabel="epoch", ylim=(0, 1.03))
         style.whole_numbers(axes)
-        return page.chart(style.svg(drawing), "Validation accuracy after each epoch.")
+        return page.chart(style.svg(figure), "Validation accuracy after each epoch.")
 
 
 def loss_chart(history: Sequence[Mapping[str, Any]]) -> str:
     """Training and validation loss by epoch."""
     epochs = [epoch["epoch"] for epoch in history]
     lines = {"training": ("train_loss", style.AQUA), "validation": ("validation_loss", style.BLUE)}
-    with style.figure() as (drawing, axes):
+    above = max(lines, key=lambda name: history[-1][lines[name][0]])
+    with style.chart() as (figure, axes):
         for name, (key, colour) in lines.items():
             values = [epoch[key] for epoch in history]
             axes.plot(epochs, values, color=colour, marker="o", markersize=4)
             axes.annotate(
                 name,
-                (epochs[0], values[0]),
-                xytext=(8, 2),
+                (epochs[-1], values[-1]),
+                xytext=(8, 0),
+                va="bottom" if name == above else "top",
                 textcoords="offset points",
                 color=colour,
             )
+        axes.margins(y=0.12)
         axes.set(title="Loss (nats per image)", xlabel="epoch", ylim=(0, None))
         style.whole_numbers(axes)
         return page.chart(
-            style.svg(drawing),
+            style.svg(figure),
             "Training loss is the mean over the epoch, while the weights still move and with "
             "augmentation and label smoothing where the recipe has them; so it can lie above.",
         )
@@ -179,5 +183,10 @@ def looks(touches: Sequence[ledger.Touch]) -> str:
     """The test ledger as a table; raises RunError where there is none, which cannot be."""
     if not touches:
         raise RunError("the test ledger is empty, though the test set was scored")
-    rows = [(t.time, t.purpose, f"{t.correct:,} of {t.n:,}", t.command) for t in touches]
+    rows = [(moment(t.time), t.purpose, f"{t.correct:,} of {t.n:,}", t.command) for t in touches]
     return page.table(rows, head=("when (UTC)", "why", "right", "command"))
+
+
+def moment(time: str) -> str:
+    """An ISO time in UTC, as a person reads it."""
+    return time.replace("T", " ").removesuffix("+00:00")

@@ -38,15 +38,17 @@ def load_npz(name: str, path: str | Path | None = None) -> Dataset:
 def read_arrays(name: str, path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an archive that are no pickles."""
     try:
-        archive = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:  # numpy alone would leave a damaged file open
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, NpzFile):
+                return {key: read_array(name, archive, key) for key in archive.files}
+    except DataError:
+        raise
     except FileNotFoundError as error:
         raise DataError(f"{name} does not exist") from error
     except DAMAGE as error:
         raise DataError(f"{name} is damaged or no .npz file: {error}") from error
-    if not isinstance(archive, NpzFile):
-        raise DataError(f"{name} holds a single array, no archive of {', '.join(KEYS)}")
-    with archive:
-        return {key: read_array(name, archive, key) for key in archive.files}
+    raise DataError(f"{name} holds a single array, no archive of {', '.join(KEYS)}")
 
 
 def read_array(name: str, archive: NpzFile, key: str) -> NDArray[Any]:
