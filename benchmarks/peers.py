@@ -106,9 +106,10 @@ def vit_file() -> ModuleType:
     """The module `vit_pytorch/vit.py`, by its path."""
     package = find_spec("vit_pytorch")
     if package is None or package.origin is None:
-        raise ModuleNotFoundError("vit_pytorch is not installed: see benchmarks/README.md")
+        raise ModuleNotFoundError("vit_pytorch is not installed: see benchmarks/requirements.txt")
     spec = spec_from_file_location("vit_of_vit_pytorch", Path(package.origin).with_name("vit.py"))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

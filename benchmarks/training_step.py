@@ -5,7 +5,8 @@
 A step is forward, loss, backward and AdamW, on one batch of real digits, of the published digit
 architecture. Peers run at their best setting: fused AdamW for all, and in bfloat16 both autocast
 and bfloat16 weights. All of them take turns within one process; the verdict is the median over
-rounds of ours divided by the fastest peer of that round; no gradient is clipped. About 25 minutes on two idle cores.
+rounds of ours divided by the fastest peer of that round; no gradient is clipped. About 25 minutes
+on two idle cores.
 """
 
 import random

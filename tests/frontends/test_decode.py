@@ -3,6 +3,7 @@
 import io
 import resource
 import struct
+import warnings
 import zlib
 from pathlib import Path
 
@@ -107,9 +108,7 @@ def test_transparent_paper_is_white():
     np.testing.assert_array_equal(pixels, decode(encoded(opaque)))
 
 
-@given(
-    level=st.integers(0, 255), alpha=st.integers(0, 255), mode=st.sampled_from(["LA", "RGBA"])
-)
+@given(level=st.integers(0, 255), alpha=st.integers(0, 255), mode=st.sampled_from(["LA", "RGBA"]))
 @settings(max_examples=40, deadline=None)
 def test_half_transparent_ink_is_mixed_with_white(level: int, alpha: int, mode: str):
     channels = len(mode) - 1
@@ -219,7 +218,9 @@ def test_grey_with_alpha_and_one_bit_give_the_answer_of_rgb():
 
 
 def test_the_transparent_level_of_a_grey_file_is_white():
-    assert decode(encoded(np.array([[0, 7, 9]], np.uint8), transparency=7)).tolist() == [[0, 255, 9]]
+    assert decode(encoded(np.array([[0, 7, 9]], np.uint8), transparency=7)).tolist() == [
+        [0, 255, 9]
+    ]
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
@@ -267,7 +268,9 @@ def test_an_empty_file_is_called_empty(tmp_path: Path):
         decode(b"")
 
 
-@pytest.mark.parametrize("content", [b"a text, by its name a picture", b"%PDF-1.4", b"RIFF\0\0\0\0WAVE"])
+@pytest.mark.parametrize(
+    "content", [b"a text, by its name a picture", b"%PDF-1.4", b"RIFF\0\0\0\0WAVE"]
+)
 def test_what_is_no_image_is_answered_with_what_can_be_read(tmp_path: Path, content: bytes):
     file = tmp_path / "text.png"
     file.write_bytes(content)
@@ -315,3 +318,24 @@ def test_an_image_without_pixels_is_refused(size: tuple[int, int]):
         decode(png_of_header(*size))
     with pytest.raises(ImageError, match="the image data "):
         decode(b"P5\n%d %d\n255\n" % size)
+
+
+@pytest.mark.parametrize("action", ["error", "ignore", "always"])
+def test_no_filter_of_warnings_changes_what_is_said_of_a_huge_picture(action: str):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter(action)
+        before = list(warnings.filters)
+        with pytest.raises(ImageError, match="400000000 pixels; at most 50000000"):
+            decode(png_of_header(20_000, 20_000))
+        assert warnings.filters == before
+    assert not seen
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_a_file_cut_anywhere_is_read_or_refused_and_fails_in_no_other_way(kind: str):
+    data = encoded(np.repeat(np.repeat(COLOUR, 3, axis=0), 3, axis=1), kind)
+    for end in range(1, len(data), max(1, len(data) // 40)):
+        try:
+            assert decode(data[:end]).shape == (18, 27, 3)
+        except ImageError as error:
+            assert "the image data" in str(error)

@@ -37,10 +37,9 @@ def save(model: Classifier, folder: str | Path) -> None:
     }
     write_json(folder / CONFIG, config)
     weights = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}
-    write_bytes(
-        folder / WEIGHTS,
-        safetensors.torch.save(weights, metadata={"format": "pt", CONFIG: json.dumps(config)}),
-    )
+    # One entry only: safetensors writes several in random order, and equal models hash equal.
+    metadata = {CONFIG: json.dumps(config)}
+    write_bytes(folder / WEIGHTS, safetensors.torch.save(weights, metadata=metadata))
 
 
 def load(place: str | Path) -> Classifier:

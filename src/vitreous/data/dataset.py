@@ -15,6 +15,8 @@ from vitreous.protocol.seeds import stream
 __all__ = ["Dataset", "fixed_order", "from_arrays", "input_for"]
 
 ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+MOST_CLASSES = 100_000
+"""A larger label is an identifier or damage, and its names would fill the memory."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,7 +132,7 @@ def from_arrays(
         order = fixed_order(len(labels))
         images, labels = images[order], labels[order]
         note = joined(note, "training images came sorted by class and were put in a fixed order")
-    names = tuple(class_names or map(str, range(int(labels.max(initial=0)) + 1)))
+    names = tuple(class_names or counted(labels, name))
     return Dataset(
         name=name,
         train_images=images,
@@ -143,6 +145,16 @@ def from_arrays(
     )
 
 
+def counted(labels: NDArray[np.int64], name: str) -> tuple[str, ...]:
+    """The numbers from 0 to the largest label, as names."""
+    largest = int(labels.max(initial=0))
+    if largest >= MOST_CLASSES:
+        raise DataError(
+            f"{name}: a label is {largest}; classes without names end at {MOST_CLASSES}"
+        )
+    return tuple(map(str, range(largest + 1)))
+
+
 def joined(*notes: str) -> str:
     """Notes as one line."""
     return "; ".join(note for note in notes if note)
@@ -150,11 +162,13 @@ def joined(*notes: str) -> str:
 
 def is_sorted(labels: NDArray[np.int64]) -> bool:
     """Whether labels never fall and do rise: the last fifth would miss classes."""
-    return len(labels) > 1 and bool((np.diff(labels) >= 0).all()) and labels[0] < labels[-1]
+    return len(labels) > 1 and bool((np.diff(labels) >= 0).all() and labels[0] < labels[-1])
 
 
 def as_images(array: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """Images of any accepted layout as uint8 (n, c, y, x)."""
+    if not array.size:
+        raise DataError(f"{name}: images of shape {array.shape} hold no pixels")
     pixels = as_bytes(array, name)
     if pixels.ndim == 3:
         return pixels[:, None]
@@ -175,7 +189,7 @@ def as_bytes(array: NDArray[Any], name: str) -> NDArray[np.uint8]:
     if array.dtype.kind not in "iuf":
         raise DataError(f"{name}: images of type {array.dtype} are no pixel levels")
     top = 1 if array.dtype.kind == "f" else 255
-    low, high = (array.min(), array.max()) if array.size else (0, 0)
+    low, high = array.min(), array.max()
     if not (low >= 0 and high <= top):
         raise DataError(
             f"{name}: {array.dtype} images run from {low} to {high}; whole numbers 0 to 255 or "

@@ -15,7 +15,7 @@ from vitreous.frontends.decode import Decoded
 
 __all__ = ["prepare_digit"]
 
-Levels: TypeAlias = NDArray[np.float32]
+Levels: TypeAlias = NDArray[np.floating]
 """(y, x): 0 is paper, 1 is full ink; or brightness, 0 to 255."""
 Marked: TypeAlias = NDArray[np.bool_]
 """(y, x): True where there is ink."""
@@ -71,8 +71,6 @@ def prepare_digit(decoded: Decoded) -> NDArray[np.uint8]:
     if not marked.any():
         raise ImageError("no digit found: nothing stands out from the paper")
     marked = without_specks(marked)
-    if ink_box(marked).longest < max(4, max(ink.shape) / 40):
-        raise ImageError("no digit found: there are only specks")
     ink = even(ink, marked)
     return centred(fitted(ink, ink_box(ink > EDGE)))
 
@@ -102,7 +100,7 @@ def smaller(grey: Image.Image) -> Levels:
 
 
 def find_ink(light: Levels) -> Levels:
-    """How much of the paper's light is missing, 0 to 1. Where ink is light, of the negative's.
+    """The share of the paper's light that is missing. Where ink is light, of the negative's.
 
     What lies farthest from the paper, darker or lighter, is the ink: by the cubes, a stroke
     outweighs the unevenness of a whole page.
@@ -110,7 +108,8 @@ def find_ink(light: Levels) -> Levels:
     paper = paper_level(light)
     if np.sum((light - paper) ** 3, dtype=np.float64) > 0:
         light, paper = 255 - light, 255 - paper
-    return np.clip((paper - light) / np.maximum(paper, DARKEST_PAPER), 0, 1)
+    paper = np.minimum(paper, filled(light, mark(apart(light, paper), SOME_INK)))
+    return (paper - light) / np.maximum(paper, DARKEST_PAPER)
 
 
 def paper_level(light: Levels) -> Levels:
@@ -122,11 +121,48 @@ def paper_level(light: Levels) -> Levels:
     """
     paper = border_surface(light)
     marked = mark(apart(light, paper), SOME_INK)
-    is_ink = marked & ~along_border(pieces(marked))
+    is_ink = marked & ~behind(marked)
     for cells in CELLS:
         paper = local_level(light, ~is_ink, paper, cells)
         is_ink = mark(apart(light, paper), SOME_INK)
     return paper
+
+
+def filled(light: Levels, marked: Marked) -> Levels:
+    """Brightness with what is dark and thin filled from around it: a closing.
+
+    A square that fits into nothing marked removes every stroke, and leaves the straight edge of a
+    shadow where it is; means over cells would blur it.
+    """
+    side = 3
+    while side < min(light.shape) and in_squares(marked, side, np.minimum).any():
+        side += max(2, side // 4 * 2)
+    side = 2 * side + 1  # so that strokes along the border, seen by half a square, go too
+    return in_squares(in_squares(light, side, np.maximum), side, np.minimum)
+
+
+def in_squares(image: NDArray, side: int, pick: np.ufunc) -> NDArray:
+    """The largest or smallest value in the square around each pixel; `side` is odd."""
+    for _ in ("rows", "columns"):
+        image = np.pad(image, ((side // 2, side // 2), (0, 0)), mode="edge")
+        reach = 1
+        while reach < side:
+            step = min(reach, side - reach)
+            image = pick(image[:-step], image[step:])
+            reach += step
+        image = image.T
+    return image
+
+
+def behind(marked: Marked) -> Marked:
+    """The pieces that are a shadow or a desk: along the border, and wide or not the only ones."""
+    labels = pieces(marked)
+    candidates = along_border(labels)
+    others = np.bincount((labels * ~candidates).ravel())[1:]
+    if others.max(initial=0) >= marked.size / 2000:
+        return candidates
+    wide = labels * in_squares(marked, max(marked.shape) // 8 * 2 + 1, np.minimum)
+    return candidates & np.isin(labels, wide[wide > 0])
 
 
 def apart(light: Levels, paper: Levels) -> Levels:
@@ -174,8 +210,8 @@ def blur(image: Levels, cells: int) -> Levels:
 
 def mark(ink: Levels, share: float) -> Marked:
     """Where ink has this share of strong ink's strength; nowhere if all is noise."""
-    quiet = ink[ink < FAINTEST]
-    noise = float(quiet.std()) if quiet.size else 0.0
+    # The deviation, if the quieter part is normal noise; ink may cover much of the rest.
+    noise = 3.1 * np.quantile(np.abs(ink), 0.25)
     candidates = ink[ink > max(FAINTEST, NOISES * noise)]
     if not candidates.size:
         return np.zeros(ink.shape, bool)
@@ -183,7 +219,7 @@ def mark(ink: Levels, share: float) -> Marked:
 
 
 def without_specks(marked: Marked) -> Marked:
-    """Keep the pieces that can belong to a digit.
+    """Keep the pieces that can belong to a digit. Raises ImageError where all are too small.
 
     Pieces along the border (a desk beside the paper, a ruled line) go if another is left.
     """
@@ -192,6 +228,8 @@ def without_specks(marked: Marked) -> Marked:
     labels = inside if inside.any() else labels
     sizes = np.bincount(labels.ravel())
     sizes[0] = 0
+    if ink_box(labels == sizes.argmax()).longest < max(4, max(marked.shape) / 40):
+        raise ImageError("no digit found: there are only specks")
     return (sizes >= max(SPECK * sizes.max(), 1))[labels]
 
 
@@ -260,16 +298,15 @@ def fitted(ink: Levels, box: Box) -> Levels:
     """The box's content, its longer side made 20 pixels and its shape kept."""
     scale = BOX / box.longest
     size = [max(1, round(n * scale)) for n in (box.right - box.left, box.bottom - box.top)]
-    area = (box.left, box.top, box.right, box.bottom)
-    image = Image.fromarray(ink).resize((size[0], size[1]), Image.Resampling.HAMMING, box=area)
-    small = np.clip(np.asarray(image), 0, None)
+    inside = Image.fromarray(ink[box.top : box.bottom, box.left : box.right].astype(np.float32))
+    small = np.asarray(inside.resize((size[0], size[1]), Image.Resampling.HAMMING))
     return small / small.max()
 
 
 def centred(ink: Levels) -> NDArray[np.uint8]:
     """Lay a digit of at most 20×20 into 28×28, its centre of mass in the middle."""
     y, x = (
-        int(np.clip(np.ceil(CENTRE - mass - 0.5), 0, SIDE - side))
+        int(np.clip(np.ceil(round(CENTRE - 0.5 - mass, 3)), 0, SIDE - side))
         for mass, side in zip(centre_of_mass(ink), ink.shape, strict=True)
     )
     whole = np.zeros((SIDE, SIDE), np.uint8)

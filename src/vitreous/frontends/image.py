@@ -105,8 +105,8 @@ def padded(image: Image.Image, image_input: ImageInput) -> Image.Image:
     y, x = image_input.size
     scale = min(y / image.height, x / image.width)
     width, height = (max(1, round(side * scale)) for side in image.size)
-    ground = tuple(round(255 * level) for level in image_input.mean)
-    whole = Image.new(image.mode, (x, y), ground if len(ground) > 1 else ground[0])
+    levels = [round(255 * level) for level in image_input.mean]
+    whole = Image.merge(image.mode, [Image.new("L", (x, y), level) for level in levels])
     small = image.resize((width, height), Image.Resampling.BILINEAR)
     whole.paste(small, ((x - width) // 2, (y - height) // 2))
     return whole

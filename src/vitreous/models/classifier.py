@@ -48,17 +48,21 @@ class Classifier(nn.Module):
         return self.head(self.encode(images))
 
     def encode(self, images: Images) -> Float[Tensor, "b d"]:
-        """Features (b, width): the pooled final tokens."""
-        return self.pool(self.tokens(images))
+        """Features (b, width): the pooled final tokens; those that are not pooled stay unmade."""
+        return self.pool(self.read(images, keep=self.pool.reads))
 
     def tokens(self, images: Images) -> Tokens:
         """Final tokens (b, n, width): class token, registers, then patches row by row."""
+        return self.read(images)
+
+    def read(self, images: Images, *, keep: int | None = None) -> Tokens:
+        """The first so many final tokens, or all of them."""
         self.check(images)
         x = self.with_prefix(self.patch_embed(images))
         placed = self.pos_embed(self.patch_embed.grid(images), like=x)
         if placed.added is not None:
             x = x + placed.added
-        return self.encoder(self.dropout(x), angle=placed.angle)
+        return self.encoder(self.dropout(x), angle=placed.angle, keep=keep)
 
     def with_prefix(self, patches: Tokens) -> Float[Tensor, "b m d"]:
         """Put the class token and the registers before the patches."""
@@ -174,7 +178,7 @@ def mlp(config: ViTConfig) -> Mlp | SwiGLU:
     return Mlp(config.width, config.mlp_width, activation=config.activation, dropout=config.dropout)
 
 
-def pool(config: ViTConfig) -> nn.Module:
+def pool(config: ViTConfig) -> ClassPool | MeanPool | AttentionPool:
     """The config's pooling."""
     kinds = {
         "cls": ClassPool,

@@ -39,24 +39,25 @@ def attention_weights(
     scores = (q * q.shape[-1] ** -0.5) @ k.mT
     if mask is None:
         return scores.softmax(dim=-1)
-    seen, bias = read_mask(mask)
+    seen, bias = read_mask(mask, scores.dtype)
     if bias is not None:
         scores = scores + bias
-    # The dtype's lowest number, not -inf: a row of -inf would be NaN, and so would its gradient.
+    # The dtype's lowest number, not -inf: the softmax of a row of -inf would be NaN.
     scores = scores.masked_fill(~seen, torch.finfo(scores.dtype).min)
     return scores.softmax(dim=-1).masked_fill(~seen, 0.0)
 
 
-def read_mask(mask: Tensor) -> tuple[Tensor, Tensor | None]:
-    """What may be read, and what is added to the scores there."""
+def read_mask(mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+    """What may be read, and what is added there to scores of this dtype."""
     if mask.dtype == torch.bool:
         return mask, None
     if not mask.is_floating_point():
         raise ShapeError(
             f"a mask is boolean (True: may be read) or float (added to scores), not {mask.dtype}"
         )
-    seen = mask > float("-inf")
-    return seen, mask.masked_fill(~seen, 0.0)
+    bias = mask.to(dtype)
+    seen = bias > float("-inf")
+    return seen, bias.masked_fill(~seen, 0.0)
 
 
 def attend_plain(
@@ -82,7 +83,7 @@ def attend_fused(
     """`attend_plain` by torch's fused kernel, which never stores the weights."""
     if mask is None:
         return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
-    seen, bias = read_mask(mask)
+    seen, bias = read_mask(mask, q.dtype)
     some = seen.any(dim=-1, keepdim=True)
     # A row that may read nothing reads everything, and its result is then thrown away.
     open_rows = seen | ~some
@@ -126,6 +127,8 @@ class Attend(nn.Module):
 class Attention(nn.Module):
     """Multi-head attention of `x` over `context`, or over itself when there is none.
 
+    With an angle for each token of the context, the tokens of `x` are its first ones.
+
     One matrix makes queries, keys and values, stacked in that order, each head-major (as in timm).
     """
 
@@ -155,10 +158,12 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b q d"]:
         q, k, v = (split_heads(t, self.heads) for t in self.project(x, context))
         if angle is not None:
-            q, k = rotate(q, angle), rotate(k, angle)
+            q, k = rotate(q, angle[: q.shape[2]]), rotate(k, angle)
         return self.dropout(self.proj(merge_heads(self.attend(q, k, v, mask=mask))))
 
-    def project(self, x: Tokens, context: Tokens | None) -> tuple[Tokens, Tokens, Tokens]:
+    def project(
+        self, x: Float[Tensor, "b q d"], context: Float[Tensor, "b k d"] | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of `x`; keys and values of what it reads."""
         if context is None:
             q, k, v = self.qkv(x).chunk(3, dim=-1)

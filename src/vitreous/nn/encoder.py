@@ -44,7 +44,8 @@ class Block(nn.Module):
     """Look around, then think; each adds what its branch says to the token.
 
     Pre-norm: x + attn(norm1(x)), then x + mlp(norm2(x)). Post-norm: norm1(x + attn(x)), then
-    norm2(x + mlp(x)). `scales` are two modules on the branches (LayerScale), or none.
+    norm2(x + mlp(x)). `scales` are two modules on the branches (LayerScale), or none. With `keep`
+    only the first so many tokens go on: they read all the others, which nobody will ask.
     """
 
     def __init__(
@@ -66,17 +67,27 @@ class Block(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(
-        self, x: Tokens, *, mask: Tensor | None = None, angle: Angles | None = None
-    ) -> Tokens:
+        self,
+        x: Tokens,
+        *,
+        mask: Tensor | None = None,
+        angle: Angles | None = None,
+        keep: int | None = None,
+    ) -> Float[Tensor, "b kept d"]:
         if self.post_norm:
-            x = self.norm1(x + self.look(x, mask, angle))
+            x = self.norm1(x[:, :keep] + self.look(x, mask, angle, keep))
             return self.norm2(x + self.think(x))
-        x = x + self.look(self.norm1(x), mask, angle)
+        x = x[:, :keep] + self.look(self.norm1(x), mask, angle, keep)
         return x + self.think(self.norm2(x))
 
-    def look(self, x: Tokens, mask: Tensor | None, angle: Angles | None) -> Tokens:
+    def look(
+        self, x: Tokens, mask: Tensor | None, angle: Angles | None, keep: int | None
+    ) -> Float[Tensor, "b kept d"]:
         """The branch in which tokens read each other."""
-        return self.drop_path(self.ls1(self.attn(x, mask=mask, angle=angle)))
+        if keep is None:
+            return self.drop_path(self.ls1(self.attn(x, mask=mask, angle=angle)))
+        mask = None if mask is None else mask[:, :, :keep]
+        return self.drop_path(self.ls1(self.attn(x[:, :keep], x, mask=mask, angle=angle)))
 
     def think(self, x: Tokens) -> Tokens:
         """The branch in which each token is by itself."""
@@ -87,7 +98,8 @@ class Encoder(nn.Module):
     """Blocks in a row and a last norm. It never knows whether it reads image, text or sound.
 
     A token that no query may read is set to zero at the entry, so that nothing in a padded slot,
-    not even NaN, reaches a result or a gradient.
+    not even NaN, reaches a result or a gradient. With `keep` only the first so many tokens come
+    out, and the last block computes no others.
     """
 
     def __init__(self, blocks: Iterable[Block], norm: nn.Module) -> None:
@@ -96,16 +108,22 @@ class Encoder(nn.Module):
         self.norm = norm
 
     def forward(
-        self, x: Tokens, *, mask: Tensor | None = None, angle: Angles | None = None
-    ) -> Tokens:
+        self,
+        x: Tokens,
+        *,
+        mask: Tensor | None = None,
+        angle: Angles | None = None,
+        keep: int | None = None,
+    ) -> Float[Tensor, "b kept d"]:
         if mask is not None:
-            x = x.masked_fill(unread(mask), 0.0)
-        for block in self.blocks:
+            x = x.masked_fill(unread(mask, x.dtype), 0.0)
+        *blocks, last = self.blocks
+        for block in blocks:
             x = block(x, mask=mask, angle=angle)
-        return self.norm(x)
+        return self.norm(last(x, mask=mask, angle=angle, keep=keep))
 
 
-def unread(mask: Tensor) -> Tensor:
+def unread(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """(b, n, 1): True for the tokens that no query of any head may read."""
-    seen, _ = read_mask(mask)
+    seen, _ = read_mask(mask, dtype)
     return ~seen.flatten(1, -2).any(dim=1)[..., None]

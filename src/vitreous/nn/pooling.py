@@ -13,12 +13,17 @@ __all__ = ["AttentionPool", "ClassPool", "MeanPool"]
 class ClassPool(nn.Module):
     """The class token, which stands first."""
 
+    reads = 1
+    """How many tokens, from the first, it needs; none means all."""
+
     def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
         return tokens[:, 0]
 
 
 class MeanPool(nn.Module):
     """The mean of the patch tokens; prefix tokens are left out."""
+
+    reads = None
 
     def __init__(self, prefix: int) -> None:
         super().__init__()
@@ -33,6 +38,8 @@ class AttentionPool(nn.Module):
 
     Source: Set Transformer, section 3.2 (arXiv 1810.00825).
     """
+
+    reads = None
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -142,11 +142,18 @@ def resize_table(
     if source == target:
         return table
     mode, antialias, corners = RESIZES[resize]
-    picture = rearrange(table[prefix:], "(row col) d -> 1 d row col", row=source[0])
+    # torch 2.13's antialiased CPU kernels are wrong for a single column; on its side it is a row.
+    on_side = target[1] == 1
+    layout = "1 d col row" if on_side else "1 d row col"
+    picture = rearrange(table[prefix:], f"(row col) d -> {layout}", row=source[0])
     stretched = F.interpolate(
-        picture.float(), size=target, mode=mode, antialias=antialias, align_corners=corners
+        picture.float(),
+        size=target[::-1] if on_side else target,
+        mode=mode,
+        antialias=antialias,
+        align_corners=corners,
     )
-    rows = rearrange(stretched, "1 d row col -> (row col) d").to(table.dtype)
+    rows = rearrange(stretched, f"{layout} -> (row col) d").to(table.dtype)
     return torch.cat([table[:prefix], rows])
 
 

@@ -1,13 +1,13 @@
 """One seed, from data to a scored checkpoint in a folder."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ __all__ = ["Labelled", "run", "score_test", "train"]
 
 SECONDS_BETWEEN_SNAPSHOTS = 30.0
 Item = TypeVar("Item")
+Events: TypeAlias = Generator[Step | Epoch | Result, None, None]
 
 
 def train(
@@ -77,7 +78,7 @@ def train(
     raise KeyboardInterrupt(f"stopped; go on with resume=True, out={str(out)!r}")
 
 
-def run(job: Job, out: Path, *, resume: bool = False) -> Iterator[Step | Epoch | Result]:
+def run(job: Job, out: Path, *, resume: bool = False) -> Events:
     """Train, and report each step, each epoch and the result as it comes.
 
     A caller that stops listening stops the run: it is saved, and goes on with `resume=True` bit for
@@ -141,7 +142,7 @@ def check_same_run(described: dict[str, Any], out: Path) -> None:
         raise RunError(f"{out}: {occupied(out)}; there is nothing to resume")
 
 
-def epochs(job: Job, state: State, out: Path) -> Iterator[Step | Epoch]:
+def epochs(job: Job, state: State, out: Path) -> Events:
     """The training itself, from wherever the state is."""
     training, validation = training_and_validation(job.dataset.train_labels)
     train_data, validation_data = labelled(job, training), labelled(job, validation)

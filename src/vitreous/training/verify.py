@@ -54,8 +54,7 @@ def data_checks(folder: Path, dataset: Dataset) -> list[Check]:
     split = {"training": len(training), "validation": len(validation)}
     recorded = job.get("data_sha256", {})
     hashes = [
-        Check(name, recorded.get(name, "absent"), digest)
-        for name, digest in dataset.hashes.items()
+        Check(name, recorded.get(name, "absent"), digest) for name, digest in dataset.hashes.items()
     ]
     return [*hashes, Check("split", str(job.get("split", "absent")), str(split))]
 
