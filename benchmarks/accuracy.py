@@ -120,7 +120,7 @@ def options() -> argparse.ArgumentParser:
 def main() -> None:
     chosen = options().parse_args()
     torch.set_num_threads(chosen.threads)
-    config, recipe, _ = chosen_settings(chosen, preset="digits-fast")
+    _, config, recipe, *_ = chosen_settings(chosen, preset="digits-fast")
     lines = series(config, recipe, chosen.seeds, lines_file(chosen.write))
     header = ["seed", "test accuracy", "validation accuracy", "train seconds", "epochs"]
     parts = ["# Accuracy\n", summary(lines), setting(), table(header, map(row, lines))]

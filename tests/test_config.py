@@ -122,7 +122,7 @@ def test_the_variant_of_a_config_is_checked_like_the_config():
 def test_an_unknown_name_is_answered_with_the_nearest_known_one():
     with pytest.raises(ConfigError, match=r"no preset is called 'digit'; did you mean 'digits'\?"):
         preset("digit")
-    with pytest.raises(ConfigError, match="no recipe is called 'xyz'; known: fast, published"):
+    with pytest.raises(ConfigError, match=r"called 'xyz'; known: fast, .*published"):
         recipe("xyz")
     with pytest.raises(ConfigError, match="no setting is called 'dept'; did you mean 'depth'"):
         from_dict(ViTConfig, {"dept": 3})

@@ -33,8 +33,9 @@ def test_a_preset_has_its_published_size(name, parameters):
     assert built(preset(name)) == count_parameters(preset(name)) == parameters
 
 
-def test_the_demo_stays_below_its_limit():
-    assert built(preset("digits-fast")) <= 1_200_000
+@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("digits")])
+def test_a_digit_recogniser_stays_below_its_limit(name):
+    assert built(preset(name)) <= 1_200_000
 
 
 @given(config=configs())

@@ -20,6 +20,7 @@ def largest(monkeypatch):
     monkeypatch.setattr(torch, "rand", draw)
 
 
+@pytest.mark.parametrize("size", [(28, 28), (12, 30), (7, 5)])
 def test_no_limit_is_no_change(size):
     images = torch.rand(8, 3, *size)
     assert_close(affine(images, drawing(), **NOTHING), images, atol=1e-5, rtol=0)

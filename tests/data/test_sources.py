@@ -252,9 +252,7 @@ def test_an_answer_is_the_name_of_the_folder(tmp_path: Path):
     """TRN-11: also after the model was saved and loaded."""
     names = [str(number) for number in range(12)]
     dataset = load_source(numbered(tmp_path / "data", names, size=(8, 8)))
-    model = vitreous.build(
-        vitreous.ViTConfig(image_size=8, width=8, depth=1, heads=2, classes=12)
-    )
+    model = vitreous.build(vitreous.ViTConfig(image_size=8, width=8, depth=1, heads=2, classes=12))
     model.image_input, model.class_names = dataset.input, list(dataset.class_names)
     vitreous.save(model, tmp_path / "run")
     model = vitreous.load(tmp_path / "run")
@@ -319,6 +317,12 @@ def test_every_image_is_in_exactly_one_part(photos: Path):
     assert (len(dataset.train_images), len(dataset.test_images)) == (24, 6)
     assert len(set(everything(dataset))) == 30
     assert set(dataset.train_labels) == {0, 1, 2}
+
+
+def test_neither_the_test_nor_the_last_fifth_is_cut_from_a_sorted_row(tmp_path: Path):
+    dataset = load_source(numbered(tmp_path, list("abcdefghij"), each=10))
+    assert len(set(dataset.test_labels)) > 5
+    assert len(set(dataset.train_labels[-16:])) > 5
 
 
 def test_folders_train_and_test_are_the_two_parts(tmp_path: Path):

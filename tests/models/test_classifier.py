@@ -129,10 +129,21 @@ def test_with_positions_the_order_matters(positions):
     assert not torch.allclose(model(shuffled(images, config)), model(images), atol=1e-4)
 
 
-def test_mean_pooling_leaves_prefix_tokens_out():
-    config = replace(SMALL, pooling="mean", register_tokens=2)
-    model, images = build(config), torch.randn(2, 1, 8, 8)
-    assert_close(model.encode(images), model.tokens(images)[:, 3:].mean(dim=1))
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "attention"])
+def test_features_are_the_pooled_final_tokens(pooling, positions):
+    """Whatever the model leaves uncomputed because its pooling would not look."""
+    model = build(replace(SMALL, pooling=pooling, positions=positions, register_tokens=2))
+    images = torch.randn(2, 1, 8, 8)
+    tokens = model.tokens(images)
+    pooled = {
+        "cls": lambda: tokens[:, 0],
+        "mean": lambda: tokens[:, 3:].mean(dim=1),
+        "attention": lambda: model.pool(tokens),
+    }
+    assert tokens.shape == (2, 19, 16)
+    assert_close(model.encode(images), pooled[pooling]())
+    assert_close(model(images), model.head(pooled[pooling]()))
 
 
 # other sizes

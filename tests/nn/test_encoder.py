@@ -176,6 +176,17 @@ def test_mask_and_angle_reach_every_block():
 
 
 @pytest.mark.parametrize("post_norm", [True, False])
+@pytest.mark.parametrize("keep", [1, 3, 6])
+def test_what_is_kept_is_the_start_of_what_would_come_out(keep, post_norm):
+    """With and without masks and angles; the last block only leaves work undone."""
+    whole, x = encoder(post_norm=post_norm), torch.randn(2, 6, WIDTH)
+    angle, seen = angles(grid_coords(2, 3), 2, 100.0), torch.rand(2, 1, 6, 6) > 0.3
+    for kwargs in ({}, {"angle": angle}, {"mask": seen}, {"mask": seen[:, :, :1], "angle": angle}):
+        kept = whole(x, keep=keep, **kwargs)
+        assert_close(kept, whole(x, **kwargs)[:, :keep])
+
+
+@pytest.mark.parametrize("post_norm", [True, False])
 def test_padding_changes_nothing(post_norm):
     whole, x = encoder(post_norm=post_norm), torch.randn(2, 4, WIDTH)
     padded = torch.cat([x, torch.randn(2, 3, WIDTH)], dim=1)

@@ -33,7 +33,7 @@ def test_fewer_than_five_images_are_refused(count: int):
 
 
 def test_sorted_labels_are_refused_with_the_class_and_what_to_do():
-    with pytest.raises(DataError, match="class index 8 is in the last fifth .* shuffle them"):
+    with pytest.raises(DataError, match=r"class index 8 is in the last fifth .* shuffle them"):
         training_and_validation(np.repeat(np.arange(10), 6))
 
 

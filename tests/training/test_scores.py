@@ -12,9 +12,7 @@ from vitreous.training import evaluate
 from vitreous.training.evaluate import score
 from vitreous.training.run import fresh_state, labelled, run
 
-PIXEL = ImageInput(
-    size=(1, 1), channels=1, kind="picture", resize="crop", mean=(0.0,), std=(1.0,)
-)
+PIXEL = ImageInput(size=(1, 1), channels=1, kind="picture", resize="crop", mean=(0.0,), std=(1.0,))
 
 
 class ReadsBrightness(nn.Module):

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vitreous import config as configs
 from vitreous import settings
@@ -53,18 +53,28 @@ def add_settings(verb: argparse.ArgumentParser, *, preset: str) -> None:
     )
 
 
-def chosen_settings(
-    arguments: argparse.Namespace, *, preset: str
-) -> tuple[ViTConfig, Recipe, frozenset[str]]:
-    """The model, the recipe, and the names of the settings that the user chose."""
+class Chosen(NamedTuple):
+    """What the user chose, on the line or in a file."""
+
+    preset: str
+    config: ViTConfig
+    recipe: Recipe
+    names: frozenset[str]
+    """Of the settings that were changed, whatever to."""
+
+
+def chosen_settings(arguments: argparse.Namespace, *, preset: str) -> Chosen:
+    """The model and the recipe, with every change; raises ConfigError."""
     chosen = read_toml(arguments.config) if arguments.config else {}
-    model = configs.preset(arguments.preset or chosen.pop("preset", preset))
-    recipe = configs.recipe(arguments.recipe or chosen.pop("recipe", "fast"))
+    preset = str(arguments.preset or chosen.get("preset", preset))
+    model = configs.preset(preset)
+    recipe = configs.recipe(str(arguments.recipe or chosen.get("recipe", "fast")))
     chosen = {name: v for name, v in chosen.items() if name not in ("preset", "recipe")}
     chosen |= dict(map(parse_change, arguments.changes))
     refuse_unknown(chosen)
     try:
-        return (
+        return Chosen(
+            preset,
             replace(model, **{name: v for name, v in chosen.items() if name in MODEL}),
             replace(recipe, **{name: v for name, v in chosen.items() if name in RECIPE}),
             frozenset(chosen),

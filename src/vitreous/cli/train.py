@@ -89,22 +89,22 @@ def started(arguments: argparse.Namespace) -> tuple["Job", Path]:
     from vitreous.data.sources import load_source
     from vitreous.training.job import Job, adopt_input, choose_device
 
-    config, recipe, chosen = chosen_settings(arguments, preset=PRESET)
+    chosen = chosen_settings(arguments, preset=PRESET)
     source, seed = arguments.source or "mnist", arguments.seed or 0
     options = {"skip_corrupt": True} if arguments.skip_corrupt else {}
     with bar("reading images") as progress:
         dataset: Dataset = load_source(source, progress=progress, **options)
     if dataset.note:
         warn(f"{source}: {dataset.note}")
-    adopted = adopt_input(config, dataset)
-    if adopted != config and not chosen & {"image_size", "channels", "classes"}:
+    config, adopted = chosen.config, adopt_input(chosen.config, dataset)
+    if adopted != config and not chosen.names & {"image_size", "channels", "classes"}:
         warn(
             f"from the data: image_size={adopted.image_size} channels={adopted.channels} "
             f"classes={adopted.classes}"
         )
         config = adopted
-    job = Job(config, recipe, dataset, seed, choose_device(arguments.device))
-    name = f"{arguments.preset or PRESET}-seed{seed}"
+    job = Job(config, chosen.recipe, dataset, seed, choose_device(arguments.device))
+    name = f"{chosen.preset}-seed{seed}"
     return job, arguments.out or free_folder(Path("runs") / name)
 
 

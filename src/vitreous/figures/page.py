@@ -27,7 +27,8 @@ th, td { padding: .3rem .9rem .3rem 0; text-align: left; border-bottom: 1px soli
 td:last-child { overflow-wrap: anywhere; padding-right: 0 }
 @media (min-width: 40rem) { td:first-child { min-width: 11rem } }
 figure { margin: 1rem 0 } figure.chart { background: #fff; border-radius: .4rem; padding: .5rem }
-svg { width: 100%; max-width: 36rem; height: auto; display: block; margin: auto } figcaption { font-size: .9rem }
+svg { width: 100%; max-width: 36rem; height: auto; display: block; margin: auto }
+figcaption { font-size: .9rem }
 figure.chart figcaption { color: #5b6570 }
 .tiles { display: flex; flex-wrap: wrap; gap: .8rem } .tiles figure { margin: 0; width: 6rem }
 .tiles img { width: 6rem; height: 6rem; image-rendering: pixelated; border-radius: .3rem }

@@ -4,6 +4,7 @@ MNIST's own way (LeCun et al. 1998, section III.A): the digit fills a box of 20Ã
 and lies in 28Ã—28 with its centre of mass in the middle; ink is light on a dark ground.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,7 +107,8 @@ def find_ink(light: Levels) -> Levels:
     outweighs the unevenness of a whole page.
     """
     paper = paper_level(light)
-    if np.sum((light - paper) ** 3, dtype=np.float64) > 0:
+    offset = (light - paper).astype(np.float64)
+    if (offset * offset * offset).sum() > 0:
         light, paper = 255 - light, 255 - paper
     paper = np.minimum(paper, filled(light, mark(apart(light, paper), SOME_INK)))
     return (paper - light) / np.maximum(paper, DARKEST_PAPER)
@@ -246,24 +248,23 @@ def pieces(marked: Marked) -> NDArray[np.int64]:
     """Number the connected pieces from 1, corners connecting; 0 where nothing is marked."""
     labels = np.zeros(marked.shape, np.int64)
     parent = [0]
-    above: list[tuple[int, int, int]] = []
-    for y, row in enumerate(marked):
-        runs = []
-        for left, right in zip(*row_runs(row), strict=True):
-            near = [name for start, stop, name in above if start <= right and stop >= left]
-            name = join(parent, near) if near else len(parent)
-            if not near:
-                parent.append(name)
-            labels[y, left:right] = name
-            runs.append((left, right, name))
-        above = runs
+    rows: list[list[tuple[int, int, int]]] = [[] for _ in range(len(marked) + 1)]
+    for y, left, right in runs(marked):
+        near = [name for start, stop, name in rows[y - 1] if start <= right and stop >= left]
+        name = join(parent, near) if near else len(parent)
+        if not near:
+            parent.append(name)
+        labels[y, left:right] = name
+        rows[y].append((left, right, name))
     return np.array([root(parent, name) for name in range(len(parent))])[labels]
 
 
-def row_runs(row: Marked) -> tuple[list[int], list[int]]:
-    """Where runs of marked pixels start, and where they have ended."""
-    steps = np.diff(np.concatenate([[0], row.astype(np.int8), [0]]))
-    return np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist()
+def runs(marked: Marked) -> Iterator[tuple[int, int, int]]:
+    """Row, start and end of every run of marked pixels, in the order of reading."""
+    steps = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    rows, starts = np.nonzero(steps == 1)
+    stops = np.nonzero(steps == -1)[1]
+    return zip(rows.tolist(), starts.tolist(), stops.tolist(), strict=True)
 
 
 def root(parent: list[int], name: int) -> int:

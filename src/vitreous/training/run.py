@@ -41,6 +41,7 @@ from vitreous.training.folder import (
 from vitreous.training.interrupt import interrupts_held
 from vitreous.training.job import Job, make_job
 from vitreous.training.loop import Batch, Step, fit
+from vitreous.training.memory import hold_memory
 from vitreous.training.optimizers import make_optimizers, rate
 from vitreous.training.precision import Working
 from vitreous.training.report import record_mistakes, render_report
@@ -84,6 +85,7 @@ def run(job: Job, out: Path, *, resume: bool = False) -> Events:
     A caller that stops listening stops the run: it is saved, and goes on with `resume=True` bit for
     bit as if it had not stopped. Raises RunError for a folder that holds another run.
     """
+    hold_memory()
     state = fresh_state(job)
     prepare_folder(job, out, state, resume=resume)
     yield from epochs(job, state, out)

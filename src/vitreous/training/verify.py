@@ -1,6 +1,6 @@
 """Whether a recorded number still stands: everything is built again and compared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +13,15 @@ from vitreous.errors import CheckpointError
 from vitreous.models.classifier import Classifier
 from vitreous.protocol.splits import floor, training_and_validation
 from vitreous.training.evaluate import Score, score
-from vitreous.training.folder import RUN, Result, read_json, read_result, record_test
+from vitreous.training.folder import (
+    HISTORY,
+    RUN,
+    Result,
+    read_json,
+    read_list,
+    read_result,
+    record_test,
+)
 from vitreous.training.job import choose_device, dataset_of
 from vitreous.training.report import render_report
 from vitreous.training.run import score_test
@@ -44,7 +52,7 @@ def verify(out: str | Path, source: str | Path | Dataset | None = None) -> list[
     folder = Path(out)
     result, dataset = read_result(folder), dataset_of(folder, source)
     checks = [*data_checks(folder, dataset), *model_checks(folder, result)]
-    return [*checks, *score_checks(folder, result, dataset)]
+    return [*checks, *story_checks(folder, result), *score_checks(folder, result, dataset)]
 
 
 def data_checks(folder: Path, dataset: Dataset) -> list[Check]:
@@ -72,10 +80,21 @@ def model_checks(folder: Path, result: Result) -> list[Check]:
     ]
 
 
+def story_checks(folder: Path, result: Result) -> list[Check]:
+    """What the run's other files say of how it went."""
+    job, history = read_json(folder / RUN), read_list(folder / HISTORY)
+    return [
+        Check("seed", str(result.seed), str(job.get("seed"))),
+        Check("epochs", str(result.epochs), str(len(history))),
+        Check("steps", str(result.steps), str(history[-1]["steps"] if history else 0)),
+    ]
+
+
 def score_checks(folder: Path, result: Result, dataset: Dataset) -> list[Check]:
     """Every figure that a reader would cite, from the weights and the data alone."""
     tested = score_again(folder, dataset, purpose="verify")
-    validated = score_validation(store.load(folder), dataset)
+    model = store.load(folder)
+    validated = score_validation(model, as_it_reads(model, dataset))
     right = f"{result.correct} of {result.n}", f"{tested.correct} of {tested.n}"
     now = {
         "test_accuracy": tested.accuracy,
@@ -100,8 +119,8 @@ def score_validation(model: Classifier, dataset: Dataset) -> Score:
 
 def score_again(folder: Path, source: str | Path | Dataset | None, *, purpose: str) -> Score:
     """Score a run's weights on the test set once more; its ledger and report will show it."""
-    model, dataset = store.load(folder), dataset_of(folder, source)
-    refuse_other_input(model, dataset)
+    model = store.load(folder)
+    dataset = as_it_reads(model, dataset_of(folder, source))
     device = choose_device("auto")
     tested = score_test(model.to(device), dataset, device)
     record_test(folder, purpose, tested)
@@ -109,10 +128,17 @@ def score_again(folder: Path, source: str | Path | Dataset | None, *, purpose: s
     return tested
 
 
-def refuse_other_input(model: Classifier, dataset: Dataset) -> None:
-    """Raise CheckpointError where the data are of another shape than the model reads."""
-    if model.image_input != dataset.input:
+def as_it_reads(model: Classifier, dataset: Dataset) -> Dataset:
+    """The data, prepared as the model's own were: mean and deviation are the model's to say.
+
+    Raises CheckpointError where images are of another shape, or classes are others.
+    """
+    own, theirs = model.image_input, dataset.input
+    if own is None or (own.size, own.channels) != (theirs.size, theirs.channels):
+        raise CheckpointError(f"the weights were trained on {own}, and {dataset.name} is {theirs}")
+    if model.class_names != list(dataset.class_names):
         raise CheckpointError(
-            f"the weights were trained on {model.image_input}, and {dataset.name} is "
-            f"{dataset.input}"
+            f"the weights know the classes {', '.join(model.class_names)}, and {dataset.name} has "
+            f"{', '.join(dataset.class_names)}"
         )
+    return replace(dataset, input=own)
