@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import vitreous
-from vitreous.data.dataset import Dataset
+from vitreous.data.dataset import Dataset, fixed_order
 from vitreous.data.sources import load_source, source_kind
 from vitreous.data.sources.folder import natural
 from vitreous.data.sources.idx import read_idx
@@ -302,14 +302,17 @@ def test_reading_twice_gives_the_same_order(photos: Path):
     assert load_source(photos).hashes == load_source(photos).hashes
 
 
-def test_the_order_does_not_depend_on_when_files_were_made(tmp_path: Path):
+def test_files_are_taken_in_natural_order_whenever_they_were_made(tmp_path: Path):
     names = ["a/1.png", "a/2.png", "a/10.png", "b/1.png", "b/2.png", "b/3.png"]
     levels = {name: RNG.integers(0, 256, (6, 8), dtype=np.uint8) for name in names}
     for folder, order in (("forward", names), ("backward", names[::-1])):
         for name in order:
             save(levels[name], tmp_path / folder / name)
-    forward, backward = (load_source(tmp_path / name) for name in ("forward", "backward"))
-    assert forward.hashes == backward.hashes
+    for folder in ("forward", "backward"):
+        dataset = load_source(tmp_path / folder)
+        images = np.concatenate([dataset.train_images, dataset.test_images])[:, 0]
+        wanted = [levels[names[index]] for index in fixed_order(6)]
+        np.testing.assert_array_equal(images, wanted)
 
 
 def test_every_image_is_in_exactly_one_part(photos: Path):

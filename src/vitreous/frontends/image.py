@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Real
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -61,9 +61,7 @@ def read_image(source: Source, image_input: ImageInput) -> Float[Tensor, "1 c y 
     return normalise(torch.from_numpy(fitted)[None], image_input)
 
 
-def normalise(
-    images: UInt8[Tensor, "b c y x"], image_input: ImageInput
-) -> Float[Tensor, "b c y x"]:
+def normalise(images: Real[Tensor, "b c y x"], image_input: ImageInput) -> Float[Tensor, "b c y x"]:
     """Pixels 0..255 as float32 of mean 0 and deviation 1 over the training images."""
     mean = torch.tensor(image_input.mean, device=images.device).view(-1, 1, 1)
     std = torch.tensor(image_input.std, device=images.device).view(-1, 1, 1)

@@ -1,5 +1,6 @@
 """One seed, from data to a scored checkpoint in a folder."""
 
+import math
 import time
 from collections.abc import Generator, Iterator
 from copy import deepcopy
@@ -123,8 +124,9 @@ def prepare_folder(job: Job, out: Path, state: State, *, resume: bool) -> None:
         raise RunError(f"{out}: {occupied(out)}; choose another folder")
     weights = sum(tensor.nbytes for tensor in state.weights.values())
     require_room(out, 12 * weights + 1_000_000)  # a snapshot beside the one that it replaces
-    write_json(out / RUN, {"command": command_line(), "started": now(), **described})
+    # In this order: a folder with a job in it can always be resumed.
     snapshot(state, out / SNAPSHOT)
+    write_json(out / RUN, {"command": command_line(), "started": now(), **described})
 
 
 def occupied(out: Path) -> str:
@@ -149,7 +151,8 @@ def epochs(job: Job, state: State, out: Path) -> Events:
     training, validation = training_and_validation(job.dataset.train_labels)
     train_data, validation_data = labelled(job, training), labelled(job, validation)
     saved = time.monotonic()
-    while state.step < job.steps and not state.patience.exhausted:
+    # A run that stopped between an epoch's last step and its validation still owes the validation.
+    while state.images or (state.step < job.steps and not state.patience.exhausted):
         for step in steps_of_epoch(job, state, train_data):
             if time.monotonic() - saved > SECONDS_BETWEEN_SNAPSHOTS:
                 snapshot(state, out / SNAPSHOT)
@@ -160,8 +163,8 @@ def epochs(job: Job, state: State, out: Path) -> Events:
                 snapshot(state, out / SNAPSHOT)
                 raise
         epoch = end_epoch(job, state, validation_data)
-        snapshot(state, out / SNAPSHOT)
         write_json(out / HISTORY, [asdict(epoch) for epoch in state.history])
+        snapshot(state, out / SNAPSHOT)
         yield epoch
 
 
@@ -192,6 +195,8 @@ def steps_of_epoch(job: Job, state: State, data: Labelled) -> Iterator[Step]:
         clip=job.recipe.clip,
     )
     for step, seconds in timed(steps):
+        if not math.isfinite(step.loss):
+            raise RunError(diverged(step, job.recipe))
         state.step += 1
         state.loss_sum += step.loss * step.images
         state.images += step.images
@@ -199,6 +204,14 @@ def steps_of_epoch(job: Job, state: State, data: Labelled) -> Iterator[Step]:
         state.training_seconds += seconds
         state.follow(job.recipe.average)
         yield step
+
+
+def diverged(step: Step, recipe: Recipe) -> str:
+    """The sentence for a loss that is no number any more."""
+    return (
+        f"the run diverged: the loss of step {step.number} is {step.loss}; try a smaller "
+        f"learning_rate (now {recipe.learning_rate}) or matrix_rate (now {recipe.matrix_rate})"
+    )
 
 
 def timed(items: Iterator[Item]) -> Iterator[tuple[Item, float]]:
