@@ -21,7 +21,7 @@ def names_for_docstrings(doctest_namespace):
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of data that is not part of the project; tests that need it are skipped without."""
+    """The folder of data outside the project; tests that need it are skipped without it."""
     here = Path(__file__).parent
     folder = Path(os.environ.get("VITREOUS_DATA", here.parent / "shared" / "data"))
     if not folder.is_dir():

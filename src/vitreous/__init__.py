@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from vitreous.training.run import train as train
     from vitreous.training.verify import verify as verify
 
-__all__ = sorted(HOMES)
+__all__ = sorted(HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

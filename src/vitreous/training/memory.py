@@ -20,4 +20,5 @@ def hold_memory() -> bool:
         return False
     libc = ctypes.CDLL(None)
     limits = {M_MMAP_THRESHOLD: 1 << 30, M_TRIM_THRESHOLD: (1 << 31) - 1, M_TOP_PAD: 1 << 26}
-    return all([libc.mallopt(kind, value) for kind, value in limits.items()])
+    answers = [libc.mallopt(kind, value) for kind, value in limits.items()]
+    return all(answers)
