@@ -33,7 +33,7 @@ def draw(figure: Figure, runs: list[Path]) -> None:
     dataset = load_source("mnist")
     image = torch.from_numpy(dataset.test_images[:1]).float()
     show(picture, image[0, 0].numpy(), "An image, 28×28 …")
-    show(patches, spread(patchify(image, 4)[0].numpy(), 7, 4), "… is 49 patches, row by row")
+    show(patches, spread(patchify(image, 4)[0].numpy(), 7, 4), "… is 49 patches")
     draw_curves(curves, runs)
 
 

@@ -236,7 +236,7 @@ class Recipe:
     decay_everything: bool = False
     """Decay biases, norms, tokens and positions too."""
     batch_size: int = 128
-    epochs: int = 4
+    epochs: int = 3
     leave_out_last_batch: bool = False
     max_steps: int | None = None
     """Stop after this many steps, whatever `epochs` says."""
