@@ -77,6 +77,13 @@ def test_every_figure_that_was_tampered_with_is_found(name: str, place: Path):
     assert what in failing(place)
 
 
+def test_other_training_images_change_neither_preparation_nor_answers(place: Path):
+    data = load_source(place / "data.npz")
+    data.train_images[:48] //= 4
+    write_npz(data, place / "data.npz")
+    assert failing(place) == ["train_images"]
+
+
 def test_one_other_bit_in_the_weights_is_found(place: Path):
     path = place / "run" / WEIGHTS
     tensors, metadata = read_tensors(path)

@@ -98,8 +98,8 @@ PATHS: Mapping[str, Callable[..., Tensor]] = {"plain": attend_plain, "fused": at
 def choose_path(device: str, dtype: torch.dtype, *, training: bool) -> str:
     """Which path is fastest, from measurements; the one place where this is decided.
 
-    The fused kernel is never slower forward. On a CPU in bfloat16 its backward is, by a factor of 6
-    at 50 tokens and still 1.4 at 1025; `benchmarks/attention_paths.py` makes the table.
+    On a CPU in bfloat16 the fused kernel's backward is 8 times slower at 50 tokens, and still 1.4
+    times at 1025; everywhere else it wins. `benchmarks/attention_paths.py` makes the table.
     """
     return "plain" if device == "cpu" and training and dtype == torch.bfloat16 else "fused"
 
