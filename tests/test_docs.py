@@ -1,5 +1,6 @@
 """What is documented is run: every `vitreous` command and every Python block of the guide."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -42,7 +43,13 @@ def test_commands_of_a_page_run_in_order(page: Path, workplace: Path):
         trains = words[1] == "train" and "--resume" not in words and "--dry-run" not in words
         extra = TRAINING_STEPS if trains else ()
         line = [sys.executable, "-m", "vitreous.cli", *words[1:], *extra]
-        run = subprocess.run(line, cwd=workplace, capture_output=True, text=True)
+        run = subprocess.run(
+            line,
+            cwd=workplace,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
         assert run.returncode == 0, f"{shlex.join(words)}:\n{run.stdout}{run.stderr}"
 
 
