@@ -106,7 +106,10 @@ def job_of(out: Path, *, device: str) -> Job:
 def dataset_of(out: Path, source: str | Path | Dataset | None = None) -> Dataset:
     """The data of a run, read as they were then, from where they were or from elsewhere."""
     recorded = read_json(out / RUN)
-    return load_source(source or recorded["source"], **recorded["source_options"])
+    options = recorded.get("source_options", {})
+    if source is None and "source" not in recorded:
+        raise RunError(f"{out / RUN}: it does not say where its data are; give a source")
+    return load_source(source or recorded["source"], **options)
 
 
 def adopt_input(config: ViTConfig, dataset: Dataset) -> ViTConfig:

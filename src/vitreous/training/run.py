@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
@@ -69,10 +70,12 @@ def train(
 
     Raises ConfigError, DataError or RunError before the first step where the settings, the data or
     the folder will not do. After Ctrl-C, which raises KeyboardInterrupt, `resume=True` goes on.
+    torch's global generator is seeded anew at every step.
     """
     job = make_job(config, source, recipe=recipe, seed=seed, device=device)
-    with interrupts_held() as interrupted:
-        for event in run(job, Path(out), resume=resume):
+    events = run(job, Path(out), resume=resume)
+    with interrupts_held() as interrupted, closing(events):
+        for event in events:
             if isinstance(event, Result):
                 return event
             if interrupted():
@@ -186,17 +189,17 @@ def labelled(job: Job, indices: NDArray[Any]) -> Labelled:
 
 def steps_of_epoch(job: Job, state: State, data: Labelled) -> Iterator[Step]:
     """The steps left in this epoch; the state is up to date whenever one is reported."""
+    total = job.steps
     steps = fit(
         state.working,
         partial(loss_of, smoothing=job.recipe.label_smoothing),
         batches(job, state, data),
         state.optimizers,
-        rate=lambda step: rate(step, job.steps, job.recipe),
+        rate=lambda step: rate(step, total, job.recipe),
         clip=job.recipe.clip,
     )
     for step, seconds in timed(steps):
-        if not math.isfinite(step.loss):
-            raise RunError(diverged(step, job.recipe))
+        refuse_divergence(step.loss, f"step {step.number}", job.recipe)
         state.step += 1
         state.loss_sum += step.loss * step.images
         state.images += step.images
@@ -206,12 +209,13 @@ def steps_of_epoch(job: Job, state: State, data: Labelled) -> Iterator[Step]:
         yield step
 
 
-def diverged(step: Step, recipe: Recipe) -> str:
-    """The sentence for a loss that is no number any more."""
-    return (
-        f"the run diverged: the loss of step {step.number} is {step.loss}; try a smaller "
-        f"learning_rate (now {recipe.learning_rate}) or matrix_rate (now {recipe.matrix_rate})"
-    )
+def refuse_divergence(loss: float, where: str, recipe: Recipe) -> None:
+    """Raise RunError for a loss that is no number any more."""
+    if not math.isfinite(loss):
+        raise RunError(
+            f"the run diverged: the loss of {where} is {loss}; try a smaller learning_rate "
+            f"(now {recipe.learning_rate}) or matrix_rate (now {recipe.matrix_rate})"
+        )
 
 
 def timed(items: Iterator[Item]) -> Iterator[tuple[Item, float]]:
@@ -261,6 +265,7 @@ def end_epoch(job: Job, state: State, data: Labelled) -> Epoch:
     """Validate, remember, and be ready for the next epoch."""
     started = time.monotonic()
     result = score(candidate(state), data.images, data.labels, job.dataset.input)
+    refuse_divergence(result.loss, "validation", job.recipe)
     if state.patience.update(result.loss) and job.recipe.keep == "best":
         state.keep_best()
     state.seconds += time.monotonic() - started
