@@ -1,9 +1,9 @@
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from tests.models.drawn import configs
-from vitreous import build, count_parameters, preset
+from vitreous import ViTConfig, build, count_parameters, preset
 from vitreous.config import PRESETS
 
 PUBLISHED = {
@@ -39,6 +39,8 @@ def test_a_digit_recogniser_stays_below_its_limit(name):
 
 
 @given(config=configs())
+@example(ViTConfig(width=8, heads=2, depth=1, register_tokens=2))
+@example(ViTConfig(width=8, heads=2, depth=1, class_token=False, pooling="attention"))
 @settings(deadline=None, max_examples=100)
 def test_any_model_on_paper_is_the_model_built(config):
     assert count_parameters(config) == built(config)
