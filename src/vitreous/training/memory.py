@@ -14,7 +14,8 @@ def hold_memory() -> bool:
 
     A training step frees its activations and needs as much again a moment later. glibc gives large
     blocks back to the system at once, so each step pays for tens of thousands of page faults:
-    holding them made steps 12 to 17 % faster on two cores. Results do not change.
+    holding them made steps 12 to 17 % faster on two cores (`benchmarks/results`, the profile of the
+    training step). Results do not change.
     """
     if platform.libc_ver()[0] != "glibc":
         return False
