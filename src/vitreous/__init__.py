@@ -16,6 +16,7 @@ HOMES = {
     "DataError": "errors",
     "Dataset": "data.dataset",
     "ImageError": "errors",
+    "Plan": "cost.plan",
     "Recipe": "config",
     "Result": "training.folder",
     "RunError": "errors",
@@ -27,6 +28,7 @@ HOMES = {
     "load": "checkpoints.store",
     "load_source": "data.sources",
     "patchify": "nn.patches",
+    "plan": "cost.plan",
     "predict": "training.predict",
     "preset": "config",
     "recipe": "config",
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from vitreous.config import preset as preset
     from vitreous.config import recipe as recipe
     from vitreous.cost.parameters import count_parameters as count_parameters
+    from vitreous.cost.plan import Plan as Plan
+    from vitreous.cost.plan import plan as plan
     from vitreous.data.dataset import Dataset as Dataset
     from vitreous.data.sources import load_source as load_source
     from vitreous.errors import CheckpointError as CheckpointError

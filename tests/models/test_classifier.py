@@ -146,6 +146,18 @@ def test_features_are_the_pooled_final_tokens(pooling, positions):
     assert_close(model(images), model.head(pooled[pooling]()))
 
 
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "attention"])
+def test_in_eval_mode_whoever_looks_at_the_last_block_sees_every_token(pooling, norm):
+    """Training makes only what is pooled; both modes say the same."""
+    model = build(replace(SMALL, pooling=pooling, norm=norm, register_tokens=2))
+    images, made = torch.randn(2, 1, 8, 8), []
+    model.encoder.blocks[-1].register_forward_hook(lambda *seen: made.append(seen[-1].shape[1]))
+    trained, answered = model.train()(images), model.eval()(images)
+    assert made == [1 if pooling == "cls" else 19, 19]
+    assert_close(trained, answered)
+
+
 # other sizes
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 import vitreous
-from vitreous.cli import evaluate, predict, presets, train, verify
+from vitreous.cli import evaluate, plan, predict, presets, train, verify
 from vitreous.errors import VitreousError
 
 __all__ = ["main", "parser"]
@@ -15,6 +15,7 @@ VERBS = {
     "evaluate": evaluate,
     "predict": predict,
     "verify": verify,
+    "plan": plan,
     "presets": presets,
 }
 

@@ -48,8 +48,11 @@ class Classifier(nn.Module):
         return self.head(self.encode(images))
 
     def encode(self, images: Images) -> Float[Tensor, "b d"]:
-        """Features (b, width): the pooled final tokens; those that are not pooled stay unmade."""
-        return self.pool(self.read(images, keep=self.pool.reads))
+        """Features (b, width): the pooled final tokens.
+
+        In training those that are not pooled stay unmade; in eval mode whoever looks sees them all.
+        """
+        return self.pool(self.read(images, keep=self.pool.reads if self.training else None))
 
     def tokens(self, images: Images) -> Tokens:
         """Final tokens (b, n, width): class token, registers, then patches row by row."""
