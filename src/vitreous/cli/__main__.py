@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 import vitreous
-from vitreous.cli import evaluate, plan, predict, presets, train, verify
+from vitreous.cli import evaluate, measure, plan, predict, presets, train, verify
 from vitreous.errors import VitreousError
 
 __all__ = ["main", "parser"]
@@ -16,6 +16,7 @@ VERBS = {
     "predict": predict,
     "verify": verify,
     "plan": plan,
+    "measure": measure,
     "presets": presets,
 }
 

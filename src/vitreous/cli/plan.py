@@ -13,15 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from vitreous.cli.options import add_settings, chosen_settings, print_json
+from vitreous.cost import calibration
+from vitreous.cost.calibration import Calibration
 from vitreous.cost.explain import explain
 from vitreous.cost.fits import Fits, fits
-from vitreous.cost.sizes import in_bytes, in_count, parse_bytes
+from vitreous.cost.sizes import in_bytes, in_count, in_seconds, parse_bytes
 from vitreous.cost.sweep import Row, parse_axis, plain, sweep
+from vitreous.cost.time import Times, predict
 from vitreous.errors import ConfigError
 
 __all__ = ["add_arguments", "run"]
 
 PRESET = "digits-fast"
+SOURCE = ("machine", "threads", "torch", "measured")
 SHORT = ("image_size", "patch_size", "batch_size")
 
 
@@ -44,6 +48,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         help="a plan for each combination of these settings' values",
     )
     verb.add_argument("--fits", metavar="SIZE", help="the largest batch in so much, as 24GB")
+    verb.add_argument("--time", action="store_true", help="seconds on this machine, once measured")
     verb.add_argument("--figure", metavar="FILE", type=Path, help="draw it: FILE.png or FILE.svg")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--explain", action="store_true", help="formulas with the numbers filled in")
@@ -57,12 +62,18 @@ class Answer:
 
     row: Row
     fits: Fits | None = None
+    times: Times | None = None
+    speeds: Calibration | None = None
+    """Where the times come from."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for programs: the settings that were swept, then the plan."""
         if self.row.plan is None:
             return {**self.row.values, "error": self.row.refused}
-        more = {} if self.fits is None else {"fits": self.fits._asdict()}
+        more: dict[str, Any] = {} if self.fits is None else {"fits": self.fits._asdict()}
+        if self.times and self.speeds:
+            source = {name: getattr(self.speeds, name) for name in SOURCE}
+            more["seconds"] = {**self.times._asdict(), **source}
         return {**self.row.values, **self.row.plan.to_dict(), **more}
 
 
@@ -76,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.explain and axes:
         raise ConfigError("--explain writes one plan on the board; leave out --sweep")
     rows = sweep(chosen.config, chosen.recipe, axes, train=not arguments.inference)
-    answers = [answer(row, limit) for row in rows]
+    speeds = calibration.read() if arguments.time else None
+    answers = [answer(row, limit, speeds) for row in rows]
     show(answers, arguments, chosen.preset)
     plans = {a.row.name or chosen.preset: a.row.plan for a in answers if a.row.plan}
     if arguments.figure and plans:
@@ -86,11 +98,17 @@ def run(arguments: argparse.Namespace) -> int:
     return int(not plans)
 
 
-def answer(row: Row, limit: int | None) -> Answer:
-    """The row, with the batch that fits where a limit was given."""
-    if row.plan is None or limit is None:
+def answer(row: Row, limit: int | None, speeds: Calibration | None) -> Answer:
+    """The row, with the batch that fits and the seconds that it takes, where these were asked."""
+    if row.plan is None:
         return Answer(row)
-    return Answer(row, fits(row.plan.config, row.plan.recipe, limit))
+    config, recipe = row.plan.config, row.plan.recipe
+    return Answer(
+        row,
+        fits=None if limit is None else fits(config, recipe, limit),
+        times=None if speeds is None else predict(config, recipe, speeds),
+        speeds=speeds,
+    )
 
 
 def show(answers: list[Answer], arguments: argparse.Namespace, preset: str) -> None:
@@ -118,6 +136,10 @@ def print_whole(answer: Answer, preset: str, *, explained: bool) -> None:
         print(f"\nlargest batch in {in_bytes(limit)}")
         for purpose, batch in (("training", training), ("inference", inference)):
             print(f"  {purpose:22} {batch:,}{'' if batch else ': not even one image'}")
+    if answer.times and answer.speeds:
+        print(f"\ntime on {answer.speeds.source}")
+        print(f"  {'training step':22} {in_seconds(answer.times.step)} for {plan.batch} images")
+        print(f"  {'answer':22} {in_seconds(answer.times.image)} an image, float32")
 
 
 def print_table(rows: list[dict[str, str]]) -> None:
@@ -147,6 +169,9 @@ def cells(answer: Answer) -> dict[str, str]:
     if answer.fits:
         figures["training batch"] = f"{answer.fits.training:,}"
         figures["inference batch"] = f"{answer.fits.inference:,}"
+    if answer.times:
+        figures["step"] = in_seconds(answer.times.step)
+        figures["answer"] = f"{in_seconds(answer.times.image)} an image"
     return values | figures
 
 
@@ -158,7 +183,12 @@ def flat(answer: Answer) -> dict[str, Any]:
         return {**values, "error": answer.row.refused}
     given = answer.to_dict()
     names = ("tokens", "parameters", "multiply_adds", "flops", "attention_share", "batch")
-    nested = {"multiply_adds": "multiply_adds_by_part", "memory": "memory", "fits": "fits"}
+    nested = {
+        "multiply_adds": "multiply_adds_by_part",
+        "memory": "memory",
+        "fits": "fits",
+        "seconds": "seconds",
+    }
     parts = {
         f"{short}.{name}": value
         for short, long in nested.items()

@@ -16,6 +16,8 @@ HOLES = {"float32": 0.2, "bfloat16": 0.25}
 """Held by glibc between blocks of memory, for each byte of activations."""
 BLOCK_HOLES = {"float32": 1.2, "bfloat16": 2.2}
 """The same, for each byte of one block's activations."""
+MUON_HOLES = 0.3
+"""The same, for each byte of the gradients of the matrices that Muon moves."""
 OVERLAP = 0.4
 """How much of the smaller of gradients and activations is there beside the whole larger one."""
 
@@ -103,4 +105,6 @@ def holes(config: ViTConfig, recipe: Recipe, activations: int) -> int:
     as the last one's did: benchmarks/plan_accuracy.py.
     """
     precision = recipe.precision
-    return round(activations * (HOLES[precision] + BLOCK_HOLES[precision] / config.depth))
+    share = HOLES[precision] + BLOCK_HOLES[precision] / config.depth
+    matrices = FLOAT32 * hidden_matrices(config) if recipe.optimizer == "muon" else 0
+    return round(share * activations + MUON_HOLES * matrices)

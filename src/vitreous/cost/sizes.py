@@ -51,7 +51,7 @@ def in_count(count: int) -> str:
     return f"{count / scale:,.3f} {unit}"
 
 
-def in_seconds(seconds: float) -> str:
+def in_seconds(seconds: int | float) -> str:
     """A duration with three digits.
 
     >>> in_seconds(12.345), in_seconds(0.0123), in_seconds(0.0000123)
