@@ -78,6 +78,8 @@ def test_json_is_the_file_with_its_place(brief, tmp_path, capsys):
     given = json.loads(capsys.readouterr().out)
     file = Path(given.pop("file"))
     assert json.loads(file.read_text()) == given
+    assert main(["plan", "--time", str(file)]) == 0
+    assert given["measured"] in capsys.readouterr().out
 
 
 def test_without_a_measurement_it_is_said_what_to_run(cache, capsys):

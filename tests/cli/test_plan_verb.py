@@ -155,3 +155,17 @@ assert not set(sys.modules) & {"torch", "numpy", "matplotlib"}
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_windowed_attention_is_priced_and_said_not_to_be_built(capsys):
+    text = told(["plan", "--windowed", "swin-t"], capsys)
+    assert "cannot be built or trained here" in text
+    assert "28,288,354" in text
+    assert "4.491 G an image" in text
+    (given,) = lines(["plan", "--windowed", "swin-b"], capsys)
+    assert (given["built_here"], given["parameters"]) == (False, 87_768_224)
+    assert main(["plan", "--windowed", "swin-t", "--set", "depth=3"]) == 1
+    assert main(["plan", "--windowed", "swim-t"]) == 1
+    error = capsys.readouterr().err
+    assert "--windowed takes --json and nothing else" in error
+    assert "did you mean 'swin-t'?" in error

@@ -8,18 +8,19 @@ loaded.
 import argparse
 import csv
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from vitreous.cli.options import add_settings, chosen_settings, print_json
-from vitreous.cost import calibration
+from vitreous.cost import calibration, windowed
 from vitreous.cost.calibration import Calibration
 from vitreous.cost.explain import explain
 from vitreous.cost.fits import Fits, fits
 from vitreous.cost.sizes import in_bytes, in_count, in_seconds, parse_bytes
 from vitreous.cost.sweep import Row, parse_axis, plain, sweep
 from vitreous.cost.time import Times, predict
+from vitreous.cost.windowed import WINDOWED
 from vitreous.errors import ConfigError
 
 __all__ = ["add_arguments", "run"]
@@ -47,8 +48,20 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         default=[],
         help="a plan for each combination of these settings' values",
     )
+    verb.add_argument(
+        "--windowed",
+        metavar="NAME",
+        help=f"price windowed attention, which is not built here: {', '.join(WINDOWED)}",
+    )
     verb.add_argument("--fits", metavar="SIZE", help="the largest batch in so much, as 24GB")
-    verb.add_argument("--time", action="store_true", help="seconds on this machine, once measured")
+    verb.add_argument(
+        "--time",
+        metavar="FILE",
+        type=Path,
+        nargs="?",
+        const=calibration.calibration_file(),
+        help="seconds on the machine that FILE measured (default: this one, once measured)",
+    )
     verb.add_argument("--figure", metavar="FILE", type=Path, help="draw it: FILE.png or FILE.svg")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--explain", action="store_true", help="formulas with the numbers filled in")
@@ -79,6 +92,8 @@ class Answer:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plans; returns the exit code: 1 where none could be made."""
+    if arguments.windowed:
+        return price_windowed(arguments)
     shortcuts = [f"{n}={v}" for n in SHORT if (v := getattr(arguments, n)) is not None]
     arguments.changes = [*arguments.changes, *shortcuts]
     chosen = chosen_settings(arguments, preset=PRESET)
@@ -87,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.explain and axes:
         raise ConfigError("--explain writes one plan on the board; leave out --sweep")
     rows = sweep(chosen.config, chosen.recipe, axes, train=not arguments.inference)
-    speeds = calibration.read() if arguments.time else None
+    speeds = calibration.read(arguments.time) if arguments.time else None
     answers = [answer(row, limit, speeds) for row in rows]
     show(answers, arguments, chosen.preset)
     plans = {a.row.name or chosen.preset: a.row.plan for a in answers if a.row.plan}
@@ -96,6 +111,42 @@ def run(arguments: argparse.Namespace) -> int:
 
         draw(list(plans.values()), list(plans), arguments.figure)
     return int(not plans)
+
+
+def price_windowed(arguments: argparse.Namespace) -> int:
+    """Print what a model would cost that cannot be built here; returns the exit code."""
+    only = ("verb", "windowed", "json")
+    clash = [name for name, given in vars(arguments).items() if given and name not in only]
+    if clash:
+        raise ConfigError(f"--windowed takes --json and nothing else; leave out {clash[0]}")
+    name = arguments.windowed
+    shape = windowed.windowed(name)
+    parts, parameters = windowed.forward(shape), windowed.count_parameters(shape)
+    if arguments.json:
+        print_json(
+            {
+                "name": name,
+                "built_here": False,
+                "tokens": [stage.tokens for stage in shape.stages],
+                "parameters": parameters,
+                "multiply_adds": parts.total,
+                "flops": parts.flops,
+                "attention_share": parts.attention_share,
+                "multiply_adds_by_part": asdict(parts),
+            }
+        )
+        return 0
+    print(f"{name} is priced only: windowed attention cannot be built or trained here")
+    stages = " → ".join(f"{stage.tokens:,}×{stage.width}" for stage in shape.stages)
+    rows = {
+        "tokens × width": f"{stages}, in windows of {shape.window}×{shape.window}",
+        "parameters": f"{parameters:,}",
+        "multiply-adds": f"{in_count(parts.total)} an image",
+        "flops": f"{in_count(parts.flops)} an image: 2 × multiply-adds",
+        "attention's share": f"{parts.attention_share:.1%} (its products)",
+    }
+    print(*(f"  {what:22} {value}" for what, value in rows.items()), sep="\n")
+    return 0
 
 
 def answer(row: Row, limit: int | None, speeds: Calibration | None) -> Answer:
