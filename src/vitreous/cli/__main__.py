@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 import vitreous
-from vitreous.cli import evaluate, predict, presets, train, verify
+from vitreous.cli import evaluate, predict, presets, report, study, train, tune, verify
 from vitreous.errors import VitreousError
 
 __all__ = ["main", "parser"]
@@ -16,6 +16,9 @@ VERBS = {
     "predict": predict,
     "verify": verify,
     "presets": presets,
+    "study": study,
+    "report": report,
+    "tune": tune,
 }
 
 EXITS = """\
