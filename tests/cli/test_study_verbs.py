@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.runs import environment
+from tests.cli.test_terminal import on_a_terminal
 from tests.training.small import digits, write_npz
 from vitreous.cli.__main__ import main
 from vitreous.studies.lines import LINES
@@ -154,6 +156,15 @@ def test_a_search_is_typed_and_gone_on_with(place: Path, capsys: pytest.CaptureF
     assert [set(line) & {"number", "best"} for line in first] == [{"number"}, {"best"}]
     assert main([*words, "--trials", "2"]) == 0
     assert answers(capsys)[0]["number"] == 1
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_which_cells_run(place: Path):
+    code, told = on_a_terminal(["study", "dividing", "--workers", "1"])
+    assert code == 0
+    assert re.search(r"\d of 6 cells · plain, seed \d: epoch 0 of 1", told)
+    assert told.count("largest_weight") == 6
+    assert "report.html" in told
 
 
 @pytest.mark.slow

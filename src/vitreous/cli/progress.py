@@ -123,6 +123,8 @@ def cells_listener(*, json: bool) -> Iterator[Callable[[CellEvent], None]]:
 
         def listen(event: CellEvent) -> None:
             if isinstance(event, StudyProgress):
+                if progress.tasks[task].total is None:  # cells of earlier took no time now
+                    progress.reset(task, completed=event.done, total=event.total)
                 running = " · ".join(event.running) or "no cell"
                 progress.update(
                     task,

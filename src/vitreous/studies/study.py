@@ -1,7 +1,7 @@
 """A study: one question, one base, arms that each change it, and seeds."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
@@ -67,7 +67,7 @@ class Study:
     question: str
     base: ViTConfig | RandomScores
     arms: Mapping[str, Changes]
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    seeds: Sequence[int] = (0, 1, 2, 3, 4)
     recipe: Recipe | str = "fast"
     material: Material = field(default_factory=Material)
     base_name: str = "base"
