@@ -17,6 +17,7 @@ HOMES = {
     "Dataset": "data.dataset",
     "ImageError": "errors",
     "Material": "studies.material",
+    "Plan": "cost.plan",
     "RandomScores": "studies.scores",
     "Recipe": "config",
     "Result": "training.folder",
@@ -30,6 +31,7 @@ HOMES = {
     "load": "checkpoints.store",
     "load_source": "data.sources",
     "patchify": "nn.patches",
+    "plan": "cost.plan",
     "predict": "training.predict",
     "preset": "config",
     "recipe": "config",
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from vitreous.config import preset as preset
     from vitreous.config import recipe as recipe
     from vitreous.cost.parameters import count_parameters as count_parameters
+    from vitreous.cost.plan import Plan as Plan
+    from vitreous.cost.plan import plan as plan
     from vitreous.data.dataset import Dataset as Dataset
     from vitreous.data.sources import load_source as load_source
     from vitreous.errors import CheckpointError as CheckpointError

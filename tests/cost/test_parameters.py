@@ -41,7 +41,7 @@ def test_a_digit_recogniser_stays_below_its_limit(name):
 @given(config=configs())
 @example(ViTConfig(width=8, heads=2, depth=1, register_tokens=2))
 @example(ViTConfig(width=8, heads=2, depth=1, class_token=False, pooling="attention"))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=200)
 def test_any_model_on_paper_is_the_model_built(config):
     assert count_parameters(config) == built(config)
 

@@ -155,6 +155,18 @@ def test_features_are_the_pooled_final_tokens(pooling, positions):
     assert_close(model(images), model.head(pooled[pooling]()))
 
 
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "attention"])
+def test_in_eval_mode_whoever_looks_at_the_last_block_sees_every_token(pooling, norm):
+    """Training makes only what is pooled; both modes say the same."""
+    model = build(replace(SMALL, pooling=pooling, norm=norm, register_tokens=2))
+    images, made = torch.randn(2, 1, 8, 8), []
+    model.encoder.blocks[-1].register_forward_hook(lambda *seen: made.append(seen[-1].shape[1]))
+    trained, answered = model.train()(images), model.eval()(images)
+    assert made == [1 if pooling == "cls" else 19, 19]
+    assert_close(trained, answered)
+
+
 # other sizes
 
 
@@ -350,16 +362,3 @@ def test_a_convolution_stem_without_blocks_is_a_small_convolutional_network():
     assert count_parameters(config) == sum(p.numel() for p in model.parameters())
     with pytest.raises(ConfigError, match="depth=0 must be at least 1"):
         replace(config, stem="linear", patch_size=7)
-
-
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_in_eval_mode_the_last_block_makes_every_token(pooling: str):
-    """In training it makes only those that are pooled; the logits are the same."""
-    config = replace(preset("digits-small"), pooling=pooling)
-    model, images = build(config), torch.randn(2, 1, 28, 28)
-    made: list[torch.Size] = []
-    hook = model.encoder.blocks[-1].register_forward_hook(lambda *its: made.append(its[2].shape))
-    trained, evaluated = model.train()(images), model.eval()(images)
-    hook.remove()
-    assert made == [(2, 1 if pooling == "cls" else 17, 64), (2, 17, 64)]
-    assert_close(trained, evaluated)

@@ -5,7 +5,18 @@ import sys
 from collections.abc import Sequence
 
 import vitreous
-from vitreous.cli import evaluate, predict, presets, report, study, train, tune, verify
+from vitreous.cli import (
+    evaluate,
+    measure,
+    plan,
+    predict,
+    presets,
+    report,
+    study,
+    train,
+    tune,
+    verify,
+)
 from vitreous.errors import VitreousError
 
 __all__ = ["main", "parser"]
@@ -15,6 +26,8 @@ VERBS = {
     "evaluate": evaluate,
     "predict": predict,
     "verify": verify,
+    "plan": plan,
+    "measure": measure,
     "presets": presets,
     "study": study,
     "report": report,

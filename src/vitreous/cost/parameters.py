@@ -1,10 +1,9 @@
 """How many numbers a model learns, counted on paper."""
 
-from itertools import pairwise
-
 from vitreous.config import ViTConfig
+from vitreous.cost.tokens import convolutions
 
-__all__ = ["count_parameters"]
+__all__ = ["count_parameters", "hidden_matrices"]
 
 
 def count_parameters(config: ViTConfig) -> int:
@@ -25,6 +24,13 @@ def count_parameters(config: ViTConfig) -> int:
     )
 
 
+def hidden_matrices(config: ViTConfig) -> int:
+    """Parameters of the matrices of the blocks, which Muon moves where a recipe asks for it."""
+    ways_in = 2 if config.activation == "swiglu" else 1
+    width = config.width
+    return config.depth * (4 * width * width + (ways_in + 1) * width * config.mlp_width)
+
+
 def linear(wide: int, narrow: int, *, bias: bool = True) -> int:
     """A matrix and its bias."""
     return wide * narrow + bias * narrow
@@ -40,9 +46,7 @@ def stem(config: ViTConfig) -> int:
     rows, columns = config.patch_shape
     if config.stem == "linear":
         return linear(config.channels * rows * columns, config.width)
-    halvings = rows.bit_length() - 1
-    widths = [config.channels, *(max(config.width >> k, 1) for k in reversed(range(halvings)))]
-    kernels = sum(linear(9 * a, b) for a, b in pairwise(widths))
+    kernels = sum(linear(9 * layer.wide, layer.narrow) for layer in convolutions(config))
     return kernels + linear(config.width, config.width)
 
 
