@@ -64,8 +64,8 @@ def test_stretching_keeps_even_pictures_even_and_their_order():
 def test_a_left_half_stays_on_the_left():
     images = np.zeros((1, 1, 8, 8), dtype=np.uint8)
     images[..., :4] = 200
-    small = m.stretched(images, (4, 4))[0, 0]
-    assert small[:, 0].min() > small[:, 3].max()
+    small = m.stretched(images, (4, 6))[0, 0]
+    assert small[:, 0].min() > small[:, 5].max()
 
 
 def test_material_of_the_models_size():
