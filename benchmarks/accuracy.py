@@ -38,12 +38,19 @@ def lines_file(name: str | None) -> Path | None:
     return begun[-1] if begun else RESULTS / f"accuracy-{name}-{today()}.jsonl"
 
 
-def finished(path: Path | None, described: Line) -> dict[int, Line]:
-    """The seeds that ended before, which must be of this model and recipe."""
+def finished(path: Path | None, config: ViTConfig, recipe: Recipe) -> dict[int, Line]:
+    """The seeds that ended before, which must be of this model and recipe.
+
+    A setting that a line does not name is newer than it, and was at its default.
+    """
     if path is None or not path.exists():
         return {}
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    if any(line[what] != value for line in lines for what, value in described.items()):
+    before = [
+        (settings.from_dict(ViTConfig, line["config"]), settings.from_dict(Recipe, line["recipe"]))
+        for line in lines
+    ]
+    if any(pair != (config, recipe) for pair in before):
         raise SystemExit(f"{path} is a series of other settings; take another name, or remove it")
     return {line["seed"]: line for line in lines}
 
@@ -71,8 +78,7 @@ def series(
 ) -> list[Line]:
     """Every seed: read where it ended before, trained where not."""
     described = {"config": settings.to_dict(config), "recipe": settings.to_dict(recipe)}
-    described = json.loads(json.dumps(described))
-    done = finished(path, described)
+    done = finished(path, config, recipe)
     for seed in seeds:
         if seed not in done:
             done[seed] = {**train(config, recipe, seed), **described}

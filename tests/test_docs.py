@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,11 +29,12 @@ def commands(page: Path) -> list[list[str]]:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with a drawing of a seven in it, as a reader might have one."""
+    """A folder with the project's studies and a drawing of a seven, as a reader might have one."""
     drawing = Image.new("L", (120, 160), 250)
     drawing.paste(20, (30, 30, 90, 40))
     drawing.paste(20, (78, 40, 90, 130))
     drawing.save(tmp_path / "seven.png")
+    shutil.copytree(ROOT / "studies", tmp_path / "studies", ignore=shutil.ignore_patterns(".cells"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

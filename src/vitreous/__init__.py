@@ -16,11 +16,14 @@ HOMES = {
     "DataError": "errors",
     "Dataset": "data.dataset",
     "ImageError": "errors",
+    "Material": "studies.material",
     "Plan": "cost.plan",
+    "RandomScores": "studies.scores",
     "Recipe": "config",
     "Result": "training.folder",
     "RunError": "errors",
     "ShapeError": "errors",
+    "Study": "studies.study",
     "ViTConfig": "config",
     "VitreousError": "errors",
     "build": "models.classifier",
@@ -32,6 +35,7 @@ HOMES = {
     "predict": "training.predict",
     "preset": "config",
     "recipe": "config",
+    "run_study": "studies.runner",
     "save": "checkpoints.store",
     "train": "training.run",
     "unpatchify": "nn.patches",
@@ -61,6 +65,10 @@ if TYPE_CHECKING:
     from vitreous.models.classifier import build as build
     from vitreous.nn.patches import patchify as patchify
     from vitreous.nn.patches import unpatchify as unpatchify
+    from vitreous.studies.material import Material as Material
+    from vitreous.studies.runner import run_study as run_study
+    from vitreous.studies.scores import RandomScores as RandomScores
+    from vitreous.studies.study import Study as Study
     from vitreous.training.folder import Result as Result
     from vitreous.training.predict import predict as predict
     from vitreous.training.run import train as train

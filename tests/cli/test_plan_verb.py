@@ -39,9 +39,9 @@ def test_json_is_one_object(capsys):
     assert kinds <= set(given["memory"])
 
 
-def test_a_sweep_is_a_line_for_each_combination_with_its_settings(capsys):
+def test_a_sweep_is_a_list_of_every_combination_with_its_settings(capsys):
     words = [*B16, "--sweep", "patch_size=16,15,32", "image_size=224,384"]
-    rows = lines(words, capsys)
+    (rows,) = lines(words, capsys)
     swept = [(row["patch_size"], row["image_size"]) for row in rows]
     assert swept == [(16, 224), (16, 384), (15, 224), (15, 384), (32, 224), (32, 384)]
     assert [row.get("tokens") for row in rows] == [197, 577, None, None, 50, 145]
@@ -54,7 +54,8 @@ def test_a_sweep_is_a_line_for_each_combination_with_its_settings(capsys):
 def test_a_spreadsheet_has_the_same_rows(capsys):
     words = [*B16, "--sweep", "patch_size=16,15,32", "--fits", "24GB"]
     table = list(csv.DictReader(told([*words, "--csv"], capsys).splitlines()))
-    for row, given in zip(table, lines(words, capsys), strict=True):
+    (rows,) = lines(words, capsys)
+    for row, given in zip(table, rows, strict=True):
         if "error" in given:
             assert row["error"] == given["error"]
             continue

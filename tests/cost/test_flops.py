@@ -56,6 +56,7 @@ def test_a_preset_on_paper_does_what_torch_counts(name, train):
 @example(config=replace(SMALL, register_tokens=3))
 @example(config=replace(SMALL, pooling="attention", activation="swiglu"))
 @example(config=replace(SMALL, stem="convolution", image_size=7, patch_size=4, channels=3))
+@example(config=replace(SMALL, stem="convolution", patch_size=4, depth=0, positions="none"))
 @settings(deadline=None, max_examples=40)
 def test_any_model_on_paper_does_what_torch_counts(config):
     assert forward(config).flops == counted(config)

@@ -8,6 +8,7 @@ import vitreous
 from tests.models.drawn import configs
 from vitreous import ConfigError, ViTConfig, count_parameters, plan, preset, recipe
 from vitreous.cost.changes import changes
+from vitreous.cost.explain import explain
 from vitreous.cost.fits import fits
 from vitreous.cost.sizes import parse_bytes
 from vitreous.cost.sweep import parse_axis, sweep
@@ -215,3 +216,17 @@ def test_a_sweep_that_cannot_be_read_is_answered_with_a_sentence(text, sentence)
     with pytest.raises(ConfigError) as refused:
         parse_axis(text)
     assert sentence in str(refused.value)
+
+
+def test_a_convolution_stem_without_blocks_costs_its_stem_and_head():
+    config = replace(
+        preset("digits-fast"), depth=0, positions="none", patch_size=8, width=124, heads=4
+    )
+    planned = plan(config, batch=64)
+    parts = planned.by_part
+    assert (parts.attention_projections, parts.attention_products, parts.mlp) == (0, 0, 0)
+    assert parts.total == parts.patch_embedding + parts.head
+    whole = plan(replace(config, depth=1), batch=64)
+    assert 0 < planned.memory.activations < whole.memory.activations
+    assert str(planned)
+    assert explain(planned)

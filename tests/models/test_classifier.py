@@ -14,7 +14,16 @@ from torch.testing import assert_close
 import vitreous.models
 import vitreous.nn
 from tests.models.drawn import configs
-from vitreous import ShapeError, ViTConfig, build, patchify, preset, unpatchify
+from vitreous import (
+    ConfigError,
+    ShapeError,
+    ViTConfig,
+    build,
+    count_parameters,
+    patchify,
+    preset,
+    unpatchify,
+)
 from vitreous.models.classifier import Classifier
 
 SMALL = ViTConfig(image_size=8, patch_size=2, width=16, depth=2, heads=2)
@@ -321,3 +330,35 @@ def constructors():
 @pytest.mark.parametrize("kind", list(constructors()), ids=lambda kind: kind.__name__)
 def test_no_constructor_has_more_than_eight_arguments(kind):
     assert len(inspect.signature(kind).parameters) <= 8
+
+
+@pytest.mark.parametrize("std", [0.02, 1.0])
+@pytest.mark.parametrize("kind", ["learned", "learned_axes"])
+def test_positions_and_prefix_tokens_start_with_the_configs_deviation(kind: str, std: float):
+    config = replace(preset("digits"), depth=1, register_tokens=7, positions=kind, token_std=std)
+    model = build(config)
+    assert model.cls_token is not None
+    assert model.reg_token is not None
+    for tensor in (model.cls_token, model.reg_token, *model.pos_embed.parameters()):
+        assert tensor.std().item() == pytest.approx(std, rel=0.2)
+
+
+def test_a_convolution_stem_without_blocks_is_a_small_convolutional_network():
+    config = ViTConfig(
+        stem="convolution",
+        patch_size=8,
+        width=16,
+        heads=2,
+        depth=0,
+        norm="post",
+        final_norm=False,
+        positions="none",
+        class_token=False,
+        pooling="mean",
+    )
+    model, images = build(config).eval(), torch.randn(2, 1, 28, 28)
+    features = model.patch_embed(images).mean(dim=1)
+    assert_close(model(images), model.head(features))
+    assert count_parameters(config) == sum(p.numel() for p in model.parameters())
+    with pytest.raises(ConfigError, match="depth=0 must be at least 1"):
+        replace(config, stem="linear", patch_size=7)

@@ -5,7 +5,18 @@ import sys
 from collections.abc import Sequence
 
 import vitreous
-from vitreous.cli import evaluate, measure, plan, predict, presets, train, verify
+from vitreous.cli import (
+    evaluate,
+    measure,
+    plan,
+    predict,
+    presets,
+    report,
+    study,
+    train,
+    tune,
+    verify,
+)
 from vitreous.errors import VitreousError
 
 __all__ = ["main", "parser"]
@@ -18,6 +29,9 @@ VERBS = {
     "plan": plan,
     "measure": measure,
     "presets": presets,
+    "study": study,
+    "report": report,
+    "tune": tune,
 }
 
 EXITS = """\

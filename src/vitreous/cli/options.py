@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ def add_json(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--json", action="store_true", help="print JSON Lines instead of prose")
 
 
-def print_json(values: Mapping[str, Any]) -> None:
-    """One object on one line; NaN is refused, as JSON has no word for it."""
+def print_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """One object, or a list of them, on one line; NaN is refused, as JSON has no word for it."""
     print(json.dumps(values, allow_nan=False), flush=True)
 
 

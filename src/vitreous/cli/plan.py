@@ -165,8 +165,8 @@ def answer(row: Row, limit: int | None, speeds: Calibration | None) -> Answer:
 def show(answers: list[Answer], arguments: argparse.Namespace, preset: str) -> None:
     """Print in the form that was asked for."""
     if arguments.json:
-        for each in answers:
-            print_json(each.to_dict())
+        told = [each.to_dict() for each in answers]
+        print_json(told if arguments.sweep else told[0])
     elif arguments.csv:
         print_csv([flat(each) for each in answers])
     elif arguments.sweep:

@@ -9,12 +9,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitreous.cli.options import print_json
+from vitreous.studies.lines import Line
+from vitreous.studies.runner import Progress as StudyProgress
 from vitreous.training.folder import Result
 from vitreous.training.job import Job
 from vitreous.training.loop import Step
 from vitreous.training.state import Epoch
 
-__all__ = ["bar", "busy", "listener"]
+__all__ = ["bar", "busy", "cells_listener", "listener"]
 
 Event: TypeAlias = Step | Epoch | Result
 Listener: TypeAlias = Callable[[Event], None]
@@ -104,3 +106,56 @@ class LiveLine:
                 rate=speed * self.job.recipe.batch_size,
                 description=f"epoch {epoch} · loss {event.loss:.4f}",
             )
+
+
+CellEvent: TypeAlias = StudyProgress | Line
+
+
+@contextmanager
+def cells_listener(*, json: bool) -> Iterator[Callable[[CellEvent], None]]:
+    """What is to be told of each event of a study."""
+    console = Console(stderr=json)
+    if not console.is_terminal:
+        yield tell_program_of_cell if json else tell_cell_plainly
+        return
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("cells", total=None)
+
+        def listen(event: CellEvent) -> None:
+            if isinstance(event, StudyProgress):
+                if progress.tasks[task].total is None:  # cells of earlier took no time now
+                    progress.reset(task, completed=event.done, total=event.total)
+                running = " · ".join(event.running) or "no cell"
+                progress.update(
+                    task,
+                    completed=event.done + event.parts,
+                    total=event.total,
+                    description=f"{event.done} of {event.total} cells · {running}",
+                )
+            elif json:
+                tell_program_of_cell(event)
+            else:
+                progress.console.print(cell_sentence(event), highlight=False)
+
+        yield listen
+
+
+def tell_program_of_cell(event: CellEvent) -> None:
+    """One JSON line for each cell that ended."""
+    if isinstance(event, Line):
+        known = ("cell", "arm", "seed", "measures", "seconds", "error")
+        print_json({name: getattr(event, name) for name in known})
+
+
+def tell_cell_plainly(event: CellEvent) -> None:
+    """One plain line for each cell that ended."""
+    if isinstance(event, Line):
+        print(cell_sentence(event), flush=True)
+
+
+def cell_sentence(line: Line) -> str:
+    """A cell in one line."""
+    if line.error:
+        return f"{line.arm}, seed {line.seed}: FAILED: {line.error}"
+    measures = "  ".join(f"{name} {value:.4f}" for name, value in line.measures.items())
+    return f"{line.arm}, seed {line.seed}: {measures}  {line.seconds:.1f} s"

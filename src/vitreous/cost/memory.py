@@ -105,6 +105,6 @@ def holes(config: ViTConfig, recipe: Recipe, activations: int) -> int:
     as the last one's did: benchmarks/plan_accuracy.py.
     """
     precision = recipe.precision
-    share = HOLES[precision] + BLOCK_HOLES[precision] / config.depth
+    share = HOLES[precision] + BLOCK_HOLES[precision] / max(config.depth, 1)
     matrices = FLOAT32 * hidden_matrices(config) if recipe.optimizer == "muon" else 0
     return round(share * activations + MUON_HOLES * matrices)

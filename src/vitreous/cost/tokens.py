@@ -30,8 +30,12 @@ def patch_tokens(config: ViTConfig) -> int:
 
 
 def made_tokens(config: ViTConfig, *, train: bool) -> int:
-    """Tokens that the last block makes: training with class pooling asks for that one only."""
-    return 1 if train and config.pooling == "cls" else config.tokens
+    """Tokens that the last block makes: training with class pooling asks for that one only.
+
+    Without blocks nothing is left out: sums of `depth - 1` whole blocks and this one are nothing.
+    """
+    one = train and config.pooling == "cls" and config.depth > 0
+    return 1 if one else config.tokens
 
 
 def convolutions(config: ViTConfig) -> list[Convolution]:

@@ -20,6 +20,7 @@ __all__ = [
     "chart",
     "drawing",
     "floor_line",
+    "png",
     "svg",
     "whole_numbers",
 ]
@@ -82,6 +83,15 @@ def whole_numbers(axes: Axes) -> None:
 def svg(figure: Figure) -> str:
     """The figure as an svg element to put into a page; the same figure gives the same text."""
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     return text[text.index("<svg") :]
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a picture file; the same figure gives the same bytes."""
+    file = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(file, format="png", dpi=160, metadata={"Software": None})
+    return file.getvalue()

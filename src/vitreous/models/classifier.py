@@ -35,8 +35,8 @@ class Classifier(nn.Module):
         self.class_names = [str(index) for index in range(config.classes)]
         self.image_input = image_input(config)
         self.patch_embed = patch_embed(config)
-        self.cls_token = token(config.width) if config.class_token else None
-        self.reg_token = token(config.width, config.register_tokens)
+        self.cls_token = token(config, int(config.class_token))
+        self.reg_token = token(config, config.register_tokens)
         self.pos_embed = positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = encoder(config)
@@ -111,9 +111,9 @@ def patch_embed(config: ViTConfig) -> PatchEmbed | ConvolutionStem:
     return PatchEmbed(config.patch_shape, config.channels, config.width)
 
 
-def token(width: int, count: int = 1) -> nn.Parameter | None:
+def token(config: ViTConfig, count: int) -> nn.Parameter | None:
     """Learned tokens (1, count, width), or none."""
-    return nn.Parameter(torch.randn(1, count, width) * 0.02) if count else None
+    return nn.Parameter(torch.randn(1, count, config.width) * config.token_std) if count else None
 
 
 def positions(config: ViTConfig) -> nn.Module:
@@ -128,9 +128,15 @@ def positions(config: ViTConfig) -> nn.Module:
             class_row=config.class_token,
             registers=config.register_tokens,
             resize=config.position_resize,
+            std=config.token_std,
         ),
         "learned_axes": partial(
-            LearnedAxes, config.grid, config.width, prefix=prefix, resize=config.position_resize
+            LearnedAxes,
+            config.grid,
+            config.width,
+            prefix=prefix,
+            resize=config.position_resize,
+            std=config.token_std,
         ),
         "sincos": partial(SinCos, config.width, prefix=prefix),
         "sincos_1d": partial(SinCos, config.width, prefix=prefix, axes=1),

@@ -117,10 +117,9 @@ class Encoder(nn.Module):
     ) -> Float[Tensor, "b kept d"]:
         if mask is not None:
             x = x.masked_fill(unread(mask, x.dtype), 0.0)
-        *blocks, last = self.blocks
-        for block in blocks:
-            x = block(x, mask=mask, angle=angle)
-        return self.norm(last(x, mask=mask, angle=angle, keep=keep))
+        for left, block in enumerate(self.blocks, start=1 - len(self.blocks)):
+            x = block(x, mask=mask, angle=angle, keep=None if left else keep)
+        return self.norm(x[:, :keep])
 
 
 def unread(mask: Tensor, dtype: torch.dtype) -> Tensor:

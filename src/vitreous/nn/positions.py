@@ -179,14 +179,21 @@ class Learned(nn.Module):
     grid: Tensor
 
     def __init__(
-        self, grid: Grid, width: int, *, class_row: bool, registers: int, resize: str
+        self,
+        grid: Grid,
+        width: int,
+        *,
+        class_row: bool,
+        registers: int,
+        resize: str,
+        std: float = 0.02,
     ) -> None:
         super().__init__()
         self.class_row, self.registers, self.resize = class_row, registers, resize
         self.register_buffer("grid", torch.tensor(grid))
         self.source = grid
         self.table = nn.Parameter(torch.empty(class_row + grid[0] * grid[1], width))
-        nn.init.normal_(self.table, std=0.02)
+        nn.init.normal_(self.table, std=std)
 
     def forward(self, grid: Grid, like: Tensor) -> Placed:  # noqa: ARG002
         rows = resize_table(self.table, self.source, grid, self.resize)
@@ -201,7 +208,9 @@ class LearnedAxes(nn.Module):
 
     grid: Tensor
 
-    def __init__(self, grid: Grid, width: int, *, prefix: int, resize: str) -> None:
+    def __init__(
+        self, grid: Grid, width: int, *, prefix: int, resize: str, std: float = 0.02
+    ) -> None:
         super().__init__()
         self.prefix, self.resize = prefix, resize
         self.register_buffer("grid", torch.tensor(grid))
@@ -209,7 +218,7 @@ class LearnedAxes(nn.Module):
         self.rows = nn.Parameter(torch.empty(grid[0], width))
         self.columns = nn.Parameter(torch.empty(grid[1], width))
         for table in (self.rows, self.columns):
-            nn.init.normal_(table, std=0.02)
+            nn.init.normal_(table, std=std)
 
     def forward(self, grid: Grid, like: Tensor) -> Placed:  # noqa: ARG002
         rows = resize_table(self.rows, (self.source[0], 1), (grid[0], 1), self.resize)

@@ -21,6 +21,7 @@ __all__ = [
     "RESULT",
     "RUN",
     "SNAPSHOT",
+    "WRONG",
     "Result",
     "command_line",
     "now",
@@ -38,6 +39,7 @@ LEDGER = "test_ledger.jsonl"
 SNAPSHOT = "resume.safetensors"
 MISTAKES = "mistakes.json"
 REPORT = "report.html"
+WRONG = "wrong.json"
 
 
 @dataclass(frozen=True)

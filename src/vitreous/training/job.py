@@ -153,7 +153,8 @@ def machine(device: torch.device) -> str:
     """The kind of machine, in a few words, without its name."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    counts = ((os.cpu_count() or 1, "core"), (torch.get_num_threads(), "thread"))
+    return ", ".join([processor(), *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])
 
 
 def processor() -> str:

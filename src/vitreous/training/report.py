@@ -17,6 +17,7 @@ from vitreous.training.folder import (
     MISTAKES,
     REPORT,
     RUN,
+    WRONG,
     Result,
     read_json,
     read_list,
@@ -29,7 +30,7 @@ SHOWN = 24
 
 
 def record_mistakes(out: Path, dataset: Dataset, tested: Score) -> None:
-    """Keep the first wrongly read test images for the report."""
+    """Keep which test images were read wrongly, and the first of them for the report."""
     wrong = [
         (index, answer, truth)
         for index, (answer, truth) in enumerate(
@@ -48,6 +49,7 @@ def record_mistakes(out: Path, dataset: Dataset, tested: Score) -> None:
         for index, answer, truth in wrong[:SHOWN]
     ]
     write_json(out / MISTAKES, mistakes)
+    write_json(out / WRONG, [index for index, _, _ in wrong])
 
 
 def render_report(out: Path) -> Path:

@@ -49,7 +49,7 @@ from vitreous.training.precision import Working
 from vitreous.training.report import record_mistakes, render_report
 from vitreous.training.state import Epoch, State, restore, snapshot
 
-__all__ = ["Labelled", "run", "score_test", "train"]
+__all__ = ["Labelled", "rehearse", "run", "score_test", "train"]
 
 SECONDS_BETWEEN_SNAPSHOTS = 30.0
 Item = TypeVar("Item")
@@ -89,13 +89,22 @@ def run(job: Job, out: Path, *, resume: bool = False) -> Events:
     A caller that stops listening stops the run: it is saved, and goes on with `resume=True` bit for
     bit as if it had not stopped. Raises RunError for a folder that holds another run.
     """
+    state = yield from rehearse(job, out, resume=resume)
+    result = finish(job, state, out)
+    (out / SNAPSHOT).unlink()
+    yield result
+
+
+def rehearse(job: Job, out: Path, *, resume: bool = False) -> Generator[Step | Epoch, None, State]:
+    """`run` without its end: only validation is scored, and the test set is never seen.
+
+    Returns the state after the last epoch.
+    """
     hold_memory()
     state = fresh_state(job)
     prepare_folder(job, out, state, resume=resume)
     yield from epochs(job, state, out)
-    result = finish(job, state, out)
-    (out / SNAPSHOT).unlink()
-    yield result
+    return state
 
 
 def fresh_state(job: Job) -> State:
@@ -149,7 +158,7 @@ def check_same_run(described: dict[str, Any], out: Path) -> None:
         raise RunError(f"{out}: {occupied(out)}; there is nothing to resume")
 
 
-def epochs(job: Job, state: State, out: Path) -> Events:
+def epochs(job: Job, state: State, out: Path) -> Generator[Step | Epoch, None, None]:
     """The training itself, from wherever the state is."""
     training, validation = training_and_validation(job.dataset.train_labels)
     train_data, validation_data = labelled(job, training), labelled(job, validation)
