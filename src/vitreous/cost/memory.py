@@ -16,6 +16,8 @@ HOLES = {"float32": 0.2, "bfloat16": 0.25}
 """Held by glibc between blocks of memory, for each byte of activations."""
 BLOCK_HOLES = {"float32": 1.2, "bfloat16": 2.2}
 """The same, for each byte of one block's activations."""
+MOST_HOLES = {"float32": 0.55, "bfloat16": 0.75}
+"""Both together are not more than this for each byte of activations, however few the blocks."""
 MUON_HOLES = 0.3
 """The same, for each byte of the gradients of the matrices that Muon moves."""
 OVERLAP = 0.4
@@ -105,6 +107,7 @@ def holes(config: ViTConfig, recipe: Recipe, activations: int) -> int:
     as the last one's did: benchmarks/plan_accuracy.py.
     """
     precision = recipe.precision
-    share = HOLES[precision] + BLOCK_HOLES[precision] / max(config.depth, 1)
+    by_depth = HOLES[precision] + BLOCK_HOLES[precision] / max(config.depth, 1)
+    share = min(by_depth, MOST_HOLES[precision])
     matrices = FLOAT32 * hidden_matrices(config) if recipe.optimizer == "muon" else 0
     return round(share * activations + MUON_HOLES * matrices)
