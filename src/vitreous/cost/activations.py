@@ -40,9 +40,8 @@ def saved(config: ViTConfig, recipe: Recipe) -> Saved:
     """
     size, made = BYTES[recipe.precision], made_tokens(config, train=True)
     plain, whole, before = takes_plain_path(config, recipe), config.tokens, config.depth - 1
-    branches = (
-        2 * max(before, 0) if config.drop_path else 0
-    )  # one truth value each; the first drops none
+    # One truth value for each branch of a block but the first, which drops none.
+    branches = 2 * max(before, 0) * (config.drop_path > 0)
     return Saved(
         embedding=size * embedding(config),
         attention=before * attention(config, whole, size, plain=plain)
