@@ -174,13 +174,13 @@ def test_ctrl_c_stops_a_study_and_the_same_command_goes_on(place: Path):
     line = [sys.executable, "-m", "vitreous.cli", "study", "slow", "--workers", "1"]
     running = subprocess.Popen(line, env=environment(), stderr=subprocess.PIPE, text=True)
     folder = place / "studies" / "results" / "slow" / ".cells"
-    while not list(folder.glob("*/run/history.json")):
+    while not list(folder.glob("*/*/run/history.json")):
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
     _, told = running.communicate()
     assert running.returncode == 130
     assert "stopped, and saved; the same command goes on" in told
-    (run,) = folder.glob("*/run")
+    (run,) = folder.glob("*/*/run")
     before = len(json.loads((run / "history.json").read_text()))
     again = subprocess.Popen(line, env=environment())
     while len(json.loads((run / "history.json").read_text())) < before + 2:

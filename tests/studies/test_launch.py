@@ -111,7 +111,7 @@ run_study(study, folder / "out", workers=1)
 def test_a_killed_study_leaves_no_process_and_goes_on_inside_the_cell(tmp_path: Path):
     """kill -9 of the study: its worker saves the cell and ends; the next study goes on in it."""
     study = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
-    history = wait_for(lambda: list((tmp_path / "out" / CELLS).glob("*/run/history.json")))
+    history = wait_for(lambda: list((tmp_path / "out" / CELLS).glob("*/*/run/history.json")))
     study.send_signal(signal.SIGKILL)
     study.wait()
     run = history[0].parent

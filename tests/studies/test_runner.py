@@ -180,6 +180,16 @@ def test_two_studies_cannot_share_a_folder(whole: Path, tmp_path: Path):
     run_whole(make_study(whole, seeds=(0,)), tmp_path)
 
 
+def test_other_code_does_not_go_on_inside_a_cell(whole: Path, tmp_path: Path, monkeypatch):
+    """A cell that was not finished is begun anew when the code has changed since."""
+    study, launchers = make_study(whole, seeds=(0,)), [InThisProcess(most=0), InThisProcess()]
+    monkeypatch.setattr(book, "code_version", lambda kind: "old")
+    run_whole(study, tmp_path, launchers[0])
+    monkeypatch.setattr(book, "code_version", lambda kind: "new")
+    run_whole(study, tmp_path, launchers[1])
+    assert {folder.parent.name for folder in launchers[1].launched} == {"new"}
+
+
 def test_a_disk_that_fills_up_loses_no_cell(whole: Path, tmp_path: Path, monkeypatch):
     """The third line cannot be written: two stay, and the third cell is not trained again."""
     study, written = make_study(whole), []

@@ -66,6 +66,7 @@ def test_a_run_that_ended_leaves_these_files_and_no_others(tmp_path):
         "result.json",
         "run.json",
         "test_ledger.jsonl",
+        "wrong.json",
     ]
 
 

@@ -9,7 +9,7 @@ from tests.figures.page_reader import Page
 from tests.training.small import make_job, whole
 from vitreous.errors import RunError
 from vitreous.protocol import ledger
-from vitreous.training.folder import LEDGER, MISTAKES, REPORT, RESULT, RUN, record_test
+from vitreous.training.folder import LEDGER, MISTAKES, REPORT, RESULT, RUN, WRONG, record_test
 from vitreous.training.report import render_report
 from vitreous.training.run import fresh_state, score_test
 
@@ -101,6 +101,7 @@ def test_the_mistakes_that_are_shown_are_mistakes(out: Path):
     assert len(shown) == result["n"] - result["correct"] > 0
     for one in shown:
         assert one["truth"] == names[labels[one["index"]]] != one["read"]
+    assert json.loads((out / WRONG).read_text()) == [one["index"] for one in shown]
 
 
 def test_the_same_run_gives_the_same_page(out: Path):

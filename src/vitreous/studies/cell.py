@@ -28,8 +28,18 @@ from vitreous.config import Recipe, ViTConfig
 from vitreous.errors import VitreousError
 from vitreous.studies.material import Material, load_material
 from vitreous.studies.scores import RandomScores, measure_scores
-from vitreous.training.folder import HISTORY, RESULT, RUN, WRONG, Result, now, read_json, read_list
-from vitreous.training.folder import read_result as read_run
+from vitreous.training.folder import (
+    HISTORY,
+    RESULT,
+    RUN,
+    SNAPSHOT,
+    WRONG,
+    Result,
+    now,
+    read_json,
+    read_list,
+    read_result,
+)
 from vitreous.training.interrupt import interrupts_held
 from vitreous.training.job import Job, choose_device, machine
 from vitreous.training.run import run
@@ -125,8 +135,8 @@ def measure(parts: Sequence[Any], seed: int, folder: Path, device: torch.device)
 
 def trained(job: Job, folder: Path) -> Result:
     """The job's result, from wherever the folder's run is; ends the process where it is to stop."""
-    if (folder / RESULT).exists():
-        return read_run(folder)
+    if (folder / RESULT).exists() and not (folder / SNAPSHOT).exists():
+        return read_result(folder)
     events = run(job, folder, resume=(folder / RUN).exists())
     with interrupts_held() as interrupted, contextlib.closing(events):
         for event in events:

@@ -1,5 +1,6 @@
 """How the cells of a study are given to processes: the one thing to replace for a cluster."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -78,8 +79,9 @@ class Worker:
         self.folder = folder
         (folder / BEGUN).touch()
         if self.process.stdin is not None:
-            self.process.stdin.write(f"{folder.resolve()}\n")
-            self.process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):  # it has just died; `is_done` will say so
+                self.process.stdin.write(f"{folder.resolve()}\n")
+                self.process.stdin.flush()
 
     @property
     def is_done(self) -> bool:

@@ -80,7 +80,8 @@ def run_cells(
             shutil.rmtree(out / CELLS, ignore_errors=True)
         cells = list(study.cells)
         book = open_book(study, cells, out)
-        todo = {out / CELLS / cell.name: cell for cell in cells if cell.name not in book.finished}
+        place = out / CELLS / book.header.code  # other code must not go on inside a cell
+        todo = {place / cell.name: cell for cell in cells if cell.name not in book.finished}
         yield from run_all(todo, launcher, book, len(cells))
         if not any(line.error for line in book.lines.values()):
             shutil.rmtree(out / CELLS, ignore_errors=True)
