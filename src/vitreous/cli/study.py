@@ -14,6 +14,7 @@ from vitreous.cli.options import add_json, print_json, warn
 from vitreous.errors import ConfigError
 
 if TYPE_CHECKING:
+    from vitreous.studies.launch import Launcher
     from vitreous.studies.study import Study
     from vitreous.studies.summary import Summary
 
@@ -56,16 +57,23 @@ def run(arguments: argparse.Namespace) -> int:
     return int(failed)
 
 
-def follow(study: "Study", out: Path, launcher, arguments: argparse.Namespace) -> bool:
-    """Run, and show what happens; says whether a cell failed."""
+def follow(study: "Study", out: Path, launcher: "Launcher", arguments: argparse.Namespace) -> bool:
+    """Run, and show what happens; says whether a cell failed. Raises KeyboardInterrupt."""
     from vitreous.cli.progress import cells_listener
     from vitreous.studies.lines import Line
     from vitreous.studies.runner import run_cells
+    from vitreous.training.interrupt import interrupts_held
 
     failed = False
     events = run_cells(study, out, launcher, fresh=arguments.fresh)
-    with contextlib.closing(events), cells_listener(json=arguments.json) as listen:
+    with (
+        interrupts_held() as interrupted,
+        contextlib.closing(events),
+        cells_listener(json=arguments.json) as listen,
+    ):
         for event in events:
+            if interrupted():
+                raise KeyboardInterrupt
             listen(event)
             failed |= isinstance(event, Line) and bool(event.error)
     return failed
