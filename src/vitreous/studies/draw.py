@@ -106,7 +106,8 @@ def curve_chart(summary: Summary) -> Figure | None:
         ends = {arm.arm: curve(axes, summary, arm, look[arm.arm]) for arm in arms}
         axes.set_ylim(0, 1.03)
         label_ends(figure, axes, ends, look)
-        style.floor_line(axes, arms[0].floor or 0, f"most common class: {arms[0].floor:.4f}")
+        for floor in sorted({arm.floor for arm in arms if arm.floor is not None}):
+            style.floor_line(axes, floor, f"most common class: {floor:.4f}")
         axes.set(xlabel="epoch", title="Validation accuracy, and test accuracy at the end")
         style.whole_numbers(axes)
         last = max(len(curves(line)) for arm in arms for line in summary.of(arm.arm))
@@ -144,21 +145,26 @@ def label_ends(
 ) -> None:
     """Names beside the ends of lines, moved apart where they would touch."""
     low, high = axes.get_ylim()
-    heights = spread_out({name: y for name, (_, y) in ends.items()}, gap=0.062 * (high - low))
+    places = {name: y for name, (_, y) in ends.items()}
+    heights = spread_out(places, gap=0.062 * (high - low), top=high)
     for name, (x, _) in ends.items():
         height = heights[name]
         beside = offset_copy(axes.transData, figure, x=7, units="points")
         axes.text(x, height, name, transform=beside, color=look[name]["color"], va="center")
 
 
-def spread_out(places: Mapping[str, float], gap: float) -> dict[str, float]:
-    """Places in the same order and at least a gap apart, as near as may be to where they were.
+def spread_out(places: Mapping[str, float], gap: float, top: float) -> dict[str, float]:
+    """Places in the same order, a gap apart at least, none above the top, near where they were.
 
-    >>> spread_out({"a": 1.0, "b": 1.0}, gap=0.5)
+    >>> spread_out({"a": 1.0, "b": 1.0}, gap=0.5, top=2.0)
     {'a': 1.25, 'b': 0.75}
     """
+
+    def middle(group: list[str]) -> float:
+        wanted = sum(places[name] for name in group) / len(group)
+        return min(wanted, top - gap * (len(group) - 1) / 2)
+
     groups: list[list[str]] = []
-    middle = lambda group: sum(places[name] for name in group) / len(group)  # noqa: E731
     for name in sorted(places, key=lambda name: -places[name]):
         groups.append([name])
         while len(groups) > 1:
