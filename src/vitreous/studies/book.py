@@ -14,7 +14,7 @@ from vitreous.studies.study import Cell, Study
 from vitreous.studies.version import code_version
 from vitreous.training.job import Job, choose_device
 
-__all__ = ["Book", "open_book"]
+__all__ = ["Book", "brought_up_to_date", "open_book"]
 
 
 class Book:
