@@ -175,6 +175,7 @@ def test_ctrl_c_stops_a_study_and_the_same_command_goes_on(place: Path):
     running = subprocess.Popen(line, env=environment(), stderr=subprocess.PIPE, text=True)
     folder = place / "studies" / "results" / "slow" / ".cells"
     while not list(folder.glob("*/*/run/history.json")):
+        assert running.poll() is None, "it ended before its first epoch"
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
     _, told = running.communicate()
@@ -184,6 +185,7 @@ def test_ctrl_c_stops_a_study_and_the_same_command_goes_on(place: Path):
     before = len(json.loads((run / "history.json").read_text()))
     again = subprocess.Popen(line, env=environment())
     while len(json.loads((run / "history.json").read_text())) < before + 2:
+        assert again.poll() is None, "it ended too early"
         time.sleep(0.1)
     os.kill(again.pid, signal.SIGTERM)
     again.wait()
