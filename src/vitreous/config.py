@@ -11,14 +11,18 @@ from vitreous.errors import ConfigError
 __all__ = ["PRESETS", "RECIPES", "Recipe", "ViTConfig", "preset", "recipe"]
 
 Pair: TypeAlias = tuple[int, int]
-Positions: TypeAlias = Literal["none", "learned", "learned_axes", "sincos", "sincos_1d", "rotary"]
+Positions: TypeAlias = Literal[
+    "none", "learned", "learned_axes", "sincos", "sincos_1d", "rotary", "rotary_unit"
+]
 Resize: TypeAlias = Literal[
     "bicubic_antialias",
     "bicubic",
     "bicubic_corners",
+    "bicubic_offset",
     "bilinear_antialias",
     "bilinear",
     "bilinear_corners",
+    "google",
 ]
 
 
@@ -37,17 +41,25 @@ class ViTConfig:
     """Pixels per patch; with a convolution stem the total stride, a power of two."""
     stem: Literal["linear", "convolution"] = "linear"
     """How pixels become tokens: one Linear over each patch, or 3×3 convolutions of stride 2."""
+    patch_bias: bool = True
+    """Whether the linear stem has a bias; CLIP's has none."""
+    patch_norm: bool = False
+    """LayerNorm of each patch's pixels, and of its token, as vit-pytorch has them."""
     width: int = 128
     """Numbers per token, through the whole encoder (`embed_dim` in timm)."""
     depth: int = 6
     """Blocks. None at all makes a convolution stem a small convolutional network."""
     heads: int = 8
+    attention_width: int | None = None
+    """Numbers of all heads together; none is the width."""
     mlp_ratio: float = 4.0
     activation: Literal["gelu", "gelu_tanh", "quick_gelu", "swiglu"] = "gelu"
     qkv_bias: bool = True
     norm: Literal["pre", "post"] = "pre"
     """LayerNorm before each branch, or after each sum."""
     norm_eps: float = 1e-6
+    embed_norm: bool = False
+    """LayerNorm of the tokens that enter the first block, as in CLIP."""
     final_norm: bool = True
     positions: Positions = "learned"
     position_resize: Resize = "bicubic_antialias"
@@ -55,8 +67,20 @@ class ViTConfig:
     token_std: float = 0.02
     """Deviation of the numbers that learned positions and prefix tokens start as."""
     class_token: bool = True
+    distillation_token: bool = False
+    """A second token that reads, after the class token. Source: DeiT (arXiv 2012.12877)."""
     register_tokens: int = 0
-    pooling: Literal["cls", "mean", "attention"] = "cls"
+    pooling: Literal["cls", "mean", "attention", "map", "distilled"] = "cls"
+    """Which tokens become the features; `map` is SigLIP's attention with an MLP behind it, and
+    `distilled` the mean of class and distillation token, each with a head of its own."""
+    pooled_norm: bool = False
+    """LayerNorm of the features, in place of or after the tokens' own."""
+    pre_logits: bool = False
+    """A linear map and tanh over the features (BERT's pooler, ViT's representation layer)."""
+    projection: int = 0
+    """Numbers of a space shared with another modality, as in CLIP; 0 has none."""
+    head_reads: Literal["features", "cls_and_mean"] = "features"
+    """What the head sees: the features, or class token and mean patch, as in DINOv2's."""
     layer_scale: float | None = None
     """What LayerScale starts at; none leaves it out."""
     dropout: float = 0.0
@@ -64,17 +88,17 @@ class ViTConfig:
     drop_path: float = 0.0
     """Stochastic depth at the last block; earlier blocks get proportionally less."""
     classes: int = 10
+    """Class scores; 0 has no head, and the model answers with its features."""
 
     def __post_init__(self) -> None:
         settings.check(self)
         self._check_sizes()
         self._check_tiling()
         self._check_heads()
-        if self.pooling == "cls" and not self.class_token:
-            raise ConfigError('pooling="cls" reads a class token: set class_token=true')
+        self._check_readers()
 
     def _check_sizes(self) -> None:
-        at_least_one = ["channels", "width", "heads", "classes"]
+        at_least_one = ["channels", "width", "heads"]
         if self.depth or self.stem == "linear":
             at_least_one.append("depth")
         sides = {"image_size": self.image_shape, "patch_size": self.patch_shape}
@@ -82,8 +106,9 @@ class ViTConfig:
         low += [name for name, pair in sides.items() if min(pair) < 1]
         if low:
             raise ConfigError(f"{low[0]}={getattr(self, low[0])} must be at least 1")
-        if self.register_tokens < 0:
-            raise ConfigError(f"register_tokens={self.register_tokens} must not be negative")
+        for name in ("register_tokens", "projection", "classes"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}={getattr(self, name)} must not be negative")
         if self.mlp_width < 1 or self.norm_eps <= 0:
             raise ConfigError("mlp_ratio and norm_eps must be greater than zero")
         if self.token_std < 0:
@@ -105,14 +130,40 @@ class ViTConfig:
             if side % patch:
                 raise ConfigError(does_not_tile(self.patch_size, self.image_size, side, patch))
 
+    def _check_readers(self) -> None:
+        reads_class = self.pooling in ("cls", "distilled") or self.head_reads == "cls_and_mean"
+        if reads_class and not self.class_token:
+            name = "pooling" if self.head_reads == "features" else "head_reads"
+            raise ConfigError(
+                f'{name}="{getattr(self, name)}" reads a class token: set class_token=true'
+            )
+        if self.pooling == "distilled" and not self.distillation_token:
+            raise ConfigError(
+                'pooling="distilled" reads a distillation token: set distillation_token=true'
+            )
+        past = self.pooling == "distilled" or self.head_reads == "cls_and_mean"
+        if past and (self.pooled_norm or self.pre_logits):
+            raise ConfigError(
+                "pooled_norm and pre_logits change the features, and the head of this model "
+                "reads tokens: leave them out"
+            )
+        if self.head_reads == "cls_and_mean" and (self.pooling != "cls" or not self.classes):
+            raise ConfigError('head_reads="cls_and_mean" needs pooling="cls" and classes')
+        if self.distillation_token and not self.class_token:
+            raise ConfigError(
+                "a distillation token stands after a class token: set class_token=true"
+            )
+
     def _check_heads(self) -> None:
-        if self.width % self.heads:
-            raise ConfigError(f"width={self.width} does not split over heads={self.heads}")
+        for name, size in (("width", self.width), ("attention_width", self.attention_width)):
+            if size is not None and (size < 1 or size % self.heads):
+                raise ConfigError(f"{name}={size} does not split over heads={self.heads}")
         # Each axis of each pair (sin, cos) or rotation needs a whole number of speeds.
         numbers = {
             "sincos": (self.width, 4, "width"),
             "sincos_1d": (self.width, 2, "width"),
             "rotary": (self.head_dim, 4, "head_dim"),
+            "rotary_unit": (self.head_dim, 4, "head_dim"),
         }
         if self.positions in numbers:
             size, share, name = numbers[self.positions]
@@ -140,8 +191,8 @@ class ViTConfig:
 
     @property
     def prefix_tokens(self) -> int:
-        """Tokens before the patches: the class token, then registers."""
-        return int(self.class_token) + self.register_tokens
+        """Tokens before the patches: the class token, the distillation token, then registers."""
+        return self.class_token + self.distillation_token + self.register_tokens
 
     @property
     def tokens(self) -> int:
@@ -152,7 +203,12 @@ class ViTConfig:
     @property
     def head_dim(self) -> int:
         """Numbers per head."""
-        return self.width // self.heads
+        return self.inner // self.heads
+
+    @property
+    def inner(self) -> int:
+        """Numbers of all heads together."""
+        return self.attention_width or self.width
 
     @property
     def mlp_width(self) -> int:

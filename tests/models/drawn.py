@@ -23,31 +23,51 @@ def configs(draw: st.DrawFn) -> ViTConfig:
         patch = draw(st.sampled_from([2, 4, 8]))
         image = draw(st.tuples(st.integers(1, 40), st.integers(1, 40)) | st.integers(1, 40))
     class_token = draw(st.booleans())
+    distillation_token = class_token and draw(st.booleans())
+    poolings = ["mean", "attention", "map", *["cls"] * class_token]
+    pooling = draw(st.sampled_from([*poolings, *["distilled"] * distillation_token]))
+    classes = draw(st.integers(0, 12))
+    head_reads = "features"
+    if pooling == "cls" and classes:
+        head_reads = draw(st.sampled_from(["features", "cls_and_mean"]))
+    reads_tokens = pooling == "distilled" or head_reads == "cls_and_mean"
     heads = draw(small)
     return ViTConfig(
         image_size=image,
         channels=draw(small),
         patch_size=patch,
         stem=stem,
+        patch_bias=draw(st.booleans()),
+        # two pixels at least: one alone, normalised, is always zero
+        patch_norm=stem == "linear" and py * px > 1 and draw(st.booleans()),
         width=4 * heads * draw(small),
         depth=draw(small),
         heads=heads,
+        attention_width=draw(st.sampled_from([None, 4 * heads, 12 * heads])),
         mlp_ratio=draw(st.sampled_from([0.5, 1.0, 2.7, 4.0])),
         activation=draw(st.sampled_from(["gelu", "gelu_tanh", "quick_gelu", "swiglu"])),
         qkv_bias=draw(st.booleans()),
         norm=draw(st.sampled_from(["pre", "post"])),
         norm_eps=draw(st.sampled_from([1e-5, 1e-6, 1e-12])),
+        embed_norm=draw(st.booleans()),
         final_norm=draw(st.booleans()),
         positions=draw(
-            st.sampled_from(["none", "learned", "learned_axes", "sincos", "sincos_1d", "rotary"])
+            st.sampled_from(
+                ["none", "learned", "learned_axes", "sincos", "sincos_1d", "rotary", "rotary_unit"]
+            )
         ),
         position_resize=draw(st.sampled_from(["bicubic_antialias", "bilinear", "bicubic_corners"])),
         class_token=class_token,
+        distillation_token=distillation_token,
         register_tokens=draw(st.integers(0, 3)),
-        pooling=draw(st.sampled_from(["mean", "attention", *["cls"] * class_token])),
+        pooling=pooling,
+        pooled_norm=not reads_tokens and draw(st.booleans()),
+        pre_logits=not reads_tokens and draw(st.booleans()),
+        projection=draw(st.sampled_from([0, 5])),
+        head_reads=head_reads,
         layer_scale=draw(st.sampled_from([None, 0.0, 1.0, 1e-5])),
         dropout=draw(rates),
         attention_dropout=draw(rates),
         drop_path=draw(rates),
-        classes=draw(st.integers(1, 12)),
+        classes=classes,
     )

@@ -14,6 +14,8 @@ __all__ = ["BYTES", "Saved", "live", "saved", "takes_plain_path"]
 
 BYTES = {"float32": 4, "bfloat16": 2}
 """Of one number."""
+ROTATIONS = ("rotary", "rotary_unit")
+"""Positions that turn queries and keys."""
 HIDDEN = {"gelu": 2, "gelu_tanh": 2, "quick_gelu": 3, "swiglu": 4}
 """Layers as wide as the MLP's hidden one that each activation keeps."""
 
@@ -85,12 +87,12 @@ def attend(config: ViTConfig, made: int, size: int, weights: int) -> int:
     tokens, heads = config.tokens, config.heads
     rows = 2 * tokens + 2 * made
     if weights:
-        return size * (rows * config.width + weights * heads * made * tokens)
-    if config.positions == "rotary":
+        return size * (rows * config.inner + weights * heads * made * tokens)
+    if config.positions in ROTATIONS:
         # Turned copies; values hold the matrix that they are cut from, and several rows read in
         # this order are copied to be merged.
         rows += tokens if made < tokens else 3 * tokens
-    return size * rows * config.width + 4 * heads * made
+    return size * rows * config.inner + 4 * heads * made
 
 
 def branch_end(config: ViTConfig) -> int:
@@ -108,15 +110,18 @@ def norms(config: ViTConfig, made: int) -> int:
     """Numbers of every LayerNorm: what it reads, with mean and deviation of each token."""
     first = made if config.norm == "post" else config.tokens
     rows = (config.depth - 1) * 2 * config.tokens + first + made + config.final_norm * made
+    rows += config.embed_norm * config.tokens + config.pooled_norm
     return rows * (config.width + 2)
 
 
 def pooling(config: ViTConfig, size: int, *, plain: bool) -> int:
     """Bytes of attention pooling; other poolings keep nothing. It never drops weights."""
-    if config.pooling != "attention":
+    if config.pooling not in ("attention", "map"):
         return 0
-    bare = replace(config, positions="none")
-    return size * config.tokens * config.width + attend(bare, 1, size, int(plain))
+    bare = replace(config, positions="none", attention_width=None)
+    looks = size * config.tokens * config.width + attend(bare, 1, size, int(plain))
+    thinks = mlp(replace(config, layer_scale=None), 1) + config.width + 2
+    return looks + (config.pooling == "map") * size * thinks
 
 
 def live(config: ViTConfig) -> int:
@@ -142,8 +147,8 @@ def in_stem(config: ViTConfig) -> int:
 
 def in_attention(config: ViTConfig) -> int:
     """Numbers while a block looks around: q, k and v, and what is read before and after `proj`."""
-    rows = 4 + held(config) + 2 * (config.positions == "rotary")
-    return rows * config.tokens * config.width
+    wide = 4 + 2 * (config.positions in ROTATIONS)
+    return config.tokens * (wide * config.inner + held(config) * config.width)
 
 
 def in_mlp(config: ViTConfig) -> int:

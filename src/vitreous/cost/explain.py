@@ -12,7 +12,7 @@ from vitreous.config import ViTConfig
 from vitreous.cost import activations, memory, parameters
 from vitreous.cost.activations import BYTES
 from vitreous.cost.plan import Plan
-from vitreous.cost.tokens import convolutions, patch_tokens
+from vitreous.cost.tokens import convolutions, head_width, heads, patch_tokens
 
 __all__ = ["Line", "board", "explain"]
 
@@ -85,6 +85,8 @@ def sizes(plan: Plan) -> dict[str, int]:
         "prefix": config.prefix_tokens,
         "tokens": config.tokens,
         "width": config.width,
+        "inner": config.inner,
+        "shared": config.projection,
         "depth": config.depth,
         "heads": config.heads,
         "hidden": config.mlp_width,
@@ -109,11 +111,10 @@ def tokens(config: ViTConfig) -> Iterator[Term]:
 def parameter_terms(plan: Plan) -> Iterator[Term]:
     """Matrices with their biases, learned tokens, positions and norms."""
     config, ways_in = plan.config, ways(plan.config)
-    bias = "4 · width" if config.qkv_bias else "width"
     block = {
         "attention": (
-            f"4 · width² + {bias}",
-            parameters.attention(config, bias=config.qkv_bias),
+            attention_weights(config),
+            parameters.attention(config.width, config.inner, bias=config.qkv_bias),
         ),
         "mlp": (
             f"{ways_in + 1} · width · hidden + {times(ways_in)}hidden + width",
@@ -130,9 +131,16 @@ def parameter_terms(plan: Plan) -> Iterator[Term]:
         "prefix_tokens": ("prefix · width", config.prefix_tokens * config.width),
         "positions": (table(config), parameters.positions(config)),
         "blocks": ("depth · block", config.depth * parameters.block(config)),
+        "embed_norm": ("2 · width", config.embed_norm * parameters.norm(config)),
         "final_norm": ("2 · width", config.final_norm * parameters.norm(config)),
-        "pooling": ("width + 4 · width² + 4 · width", parameters.pooling(config)),
-        "head": ("(width + 1) · classes", parameters.linear(config.width, config.classes)),
+        "pooling": (pooling_weights(config), parameters.pooling(config)),
+        "pooled_norm": ("2 · width", config.pooled_norm * parameters.norm(config)),
+        "pre_logits": ("width² + width", config.pre_logits * (config.width + 1) * config.width),
+        "head": (
+            f"{times(heads(config))}({times(seen(config))}width + 1) · classes",
+            heads(config) * parameters.linear(head_width(config), config.classes),
+        ),
+        "projection": ("width · shared", config.width * config.projection),
     }
     yield from summed("parameters", whole, plan.parameters)
 
@@ -149,6 +157,29 @@ def ways(config: ViTConfig) -> int:
     return 2 if config.activation == "swiglu" else 1
 
 
+def inner(config: ViTConfig) -> str:
+    """The name for the numbers of all heads together."""
+    return "inner" if config.attention_width else "width"
+
+
+def seen(config: ViTConfig) -> int:
+    """Vectors that the head sees."""
+    return head_width(config) // config.width
+
+
+def attention_weights(config: ViTConfig) -> str:
+    """A block's attention: queries, keys, values and the way back."""
+    if not config.attention_width:
+        return f"4 · width² + {'4 · width' if config.qkv_bias else 'width'}"
+    return "4 · width · inner + " + "3 · inner + " * config.qkv_bias + "width"
+
+
+def pooling_weights(config: ViTConfig) -> str:
+    """Attention pooling: its query, its attention, and an MLP where there is one."""
+    looks = "width + 4 · width² + 4 · width"
+    return f"{looks} + 2 · width + mlp" if config.pooling == "map" else looks
+
+
 def times(factor: int) -> str:
     """A factor before a name; one is not written."""
     return f"{factor} · " if factor > 1 else ""
@@ -157,7 +188,9 @@ def times(factor: int) -> str:
 def stem_weights(config: ViTConfig) -> str:
     """The patch embedding's parameters."""
     if config.stem == "linear":
-        return "(channels · py · px + 1) · width"
+        bias = " + 1" if config.patch_bias else ""
+        norms = " + 2 · (channels · py · px + width)" if config.patch_norm else ""
+        return f"(channels · py · px{bias}) · width{norms}"
     kernels = [f"(9 · in{k} + 1) · out{k}" for k in range(len(convolutions(config)))]
     return " + ".join([*kernels, "(width + 1) · width"])
 
@@ -173,15 +206,35 @@ def multiply_adds(plan: Plan) -> Iterator[Term]:
     """Products only: norms, softmax and activations have none."""
     formulas = {
         "patch_embedding": stem_products(plan.config),
-        "attention_projections": "depth · tokens · 4 · width²",
-        "attention_products": "depth · 2 · tokens² · width",
+        "attention_projections": f"depth · tokens · 4 · {squared(plan.config)}",
+        "attention_products": f"depth · 2 · tokens² · {inner(plan.config)}",
         "mlp": f"depth · tokens · {ways(plan.config) + 1} · width · hidden",
-        "pooling": "(2 + 2 · tokens) · width² + 2 · tokens · width",
-        "head": "width · classes",
+        "pooling": pooling_products(plan.config),
+        "head": head_products(plan.config),
     }
     parts = {name: (text, getattr(plan.by_part, name)) for name, text in formulas.items()}
     yield from summed("multiply_adds", parts, plan.multiply_adds)
     yield Term("flops", "2 · multiply_adds", plan.flops)
+
+
+def squared(config: ViTConfig) -> str:
+    """The size of one of a block's four projections."""
+    return "width · inner" if config.attention_width else "width²"
+
+
+def pooling_products(config: ViTConfig) -> str:
+    """One query over the tokens, or over the patches and through an MLP."""
+    if config.pooling != "map":
+        return "(2 + 2 · tokens) · width² + 2 · tokens · width"
+    looks = "(2 + 2 · patches) · width² + 2 · patches · width"
+    return f"{looks} + {ways(config) + 1} · width · hidden"
+
+
+def head_products(config: ViTConfig) -> str:
+    """Features to scores."""
+    scores = f"{times(heads(config) * seen(config))}width · classes"
+    parts = ["width²"] * config.pre_logits + [scores] * bool(config.classes)
+    return " + ".join(parts)
 
 
 def stem_products(config: ViTConfig) -> str:
@@ -221,14 +274,14 @@ def kept_by_block(plan: Plan, size: int) -> Iterator[Term]:
     """What a whole block keeps of one image for the backward pass."""
     config, plain = plan.config, activations.takes_plain_path(plan.config, plan.recipe)
     ends = activations.branch_end(config)
-    turned = 3 if config.positions == "rotary" and not plain else 0
+    turned = 3 if config.positions in activations.ROTATIONS and not plain else 0
     weights = 3 if config.attention_dropout else 1
     rest = f"{weights * size} · heads · tokens²" if plain else "4 · heads · tokens"
     hidden = activations.HIDDEN[config.activation] + (config.dropout > 0)
     whole = config.tokens
     yield Term(
         "block_attention",
-        f"{size * (5 + turned + ends)} · tokens · width + {rest}",
+        kept_by_attention(config, size, 4 + turned, 1 + ends) + f" + {rest}",
         activations.attention(config, whole, size, plain=plain),
     )
     yield Term(
@@ -237,6 +290,13 @@ def kept_by_block(plan: Plan, size: int) -> Iterator[Term]:
         size * activations.mlp(config, whole),
     )
     yield Term("block_norms", f"{2 * size} · tokens · (width + 2)", block_norms(config, size))
+
+
+def kept_by_attention(config: ViTConfig, size: int, inside: int, outside: int) -> str:
+    """Tensors of the heads' size and of the tokens'."""
+    if not config.attention_width:
+        return f"{size * (inside + outside)} · tokens · width"
+    return f"{size * inside} · tokens · inner + {size * outside} · tokens · width"
 
 
 def block_norms(config: ViTConfig, size: int) -> int:

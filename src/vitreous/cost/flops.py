@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from vitreous.config import ViTConfig
-from vitreous.cost.tokens import convolutions, made_tokens, patch_tokens
+from vitreous.cost.tokens import convolutions, head_width, heads, made_tokens, patch_tokens
 
 __all__ = ["MultiplyAdds", "backward", "forward"]
 
@@ -26,7 +26,7 @@ class MultiplyAdds:
     """Queries with keys, and weights with values: what grows with the square of the tokens."""
     mlp: int
     pooling: int
-    """Attention pooling, projections and products; every other pooling has none."""
+    """Attention pooling with its products and MLP; every other pooling has none."""
     head: int
 
     @property
@@ -71,7 +71,7 @@ def forward(config: ViTConfig, *, train: bool = False) -> MultiplyAdds:
         attention_products=before * whole.products + last.products,
         mlp=before * whole.mlp + last.mlp,
         pooling=pooling(config),
-        head=config.width * config.classes,
+        head=head(config),
     )
 
 
@@ -79,22 +79,21 @@ def backward(config: ViTConfig) -> MultiplyAdds:
     """Multiply-adds of one image's gradients in training.
 
     Every product has two: one for each factor. Pixels need no gradient, so that the first map has
-    only that of its weights.
+    only that of its weights, unless a norm learns from it.
     """
     parts = asdict(forward(config, train=True))
     twice = {name: 2 * value for name, value in parts.items()}
-    twice["patch_embedding"] -= first_map(config)
+    twice["patch_embedding"] -= (not config.patch_norm) * first_map(config)
     return MultiplyAdds(**twice)
 
 
 def block(config: ViTConfig, made: int) -> Block:
     """One block that makes so many of its tokens; all the others are still read."""
     tokens, width = config.tokens, config.width
-    ways_in = 2 if config.activation == "swiglu" else 1
     return Block(
-        projections=(2 * tokens + 2 * made) * width * width,
-        products=2 * made * tokens * width,
-        mlp=made * (ways_in + 1) * width * config.mlp_width,
+        projections=(2 * tokens + 2 * made) * width * config.inner,
+        products=2 * made * tokens * config.inner,
+        mlp=made * mlp(config),
     )
 
 
@@ -120,8 +119,22 @@ def pixels_per_patch(config: ViTConfig) -> int:
 
 
 def pooling(config: ViTConfig) -> int:
-    """One query over all tokens, where attention pools."""
-    if config.pooling != "attention":
+    """One query over the tokens, where attention pools."""
+    if config.pooling not in ("attention", "map"):
         return 0
-    tokens, width = config.tokens, config.width
-    return (2 + 2 * tokens) * width * width + 2 * tokens * width
+    thinks = config.pooling == "map"
+    tokens, width = config.tokens - thinks * config.prefix_tokens, config.width
+    looks = (2 + 2 * tokens) * width * width + 2 * tokens * width
+    return looks + thinks * mlp(config)
+
+
+def mlp(config: ViTConfig) -> int:
+    """One token through an MLP; SwiGLU has a gate beside the way in."""
+    ways_in = 2 if config.activation == "swiglu" else 1
+    return (ways_in + 1) * config.width * config.mlp_width
+
+
+def head(config: ViTConfig) -> int:
+    """Features to scores, representation layer included; the projection is asked for apart."""
+    representation = config.pre_logits * config.width * config.width
+    return representation + heads(config) * head_width(config) * config.classes

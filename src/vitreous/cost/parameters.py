@@ -1,7 +1,7 @@
 """How many numbers a model learns, counted on paper."""
 
 from vitreous.config import ViTConfig
-from vitreous.cost.tokens import convolutions
+from vitreous.cost.tokens import convolutions, head_width, heads
 
 __all__ = ["count_parameters", "hidden_matrices"]
 
@@ -18,17 +18,18 @@ def count_parameters(config: ViTConfig) -> int:
         + config.prefix_tokens * config.width
         + positions(config)
         + config.depth * block(config)
-        + config.final_norm * norm(config)
+        + (config.embed_norm + config.final_norm + config.pooled_norm) * norm(config)
         + pooling(config)
-        + linear(config.width, config.classes)
+        + config.pre_logits * linear(config.width, config.width)
+        + heads(config) * linear(head_width(config), config.classes)
+        + linear(config.width, config.projection, bias=False)
     )
 
 
 def hidden_matrices(config: ViTConfig) -> int:
     """Parameters of the matrices of the blocks, which Muon moves where a recipe asks for it."""
     ways_in = 2 if config.activation == "swiglu" else 1
-    width = config.width
-    return config.depth * (4 * width * width + (ways_in + 1) * width * config.mlp_width)
+    return config.depth * config.width * (4 * config.inner + (ways_in + 1) * config.mlp_width)
 
 
 def linear(wide: int, narrow: int, *, bias: bool = True) -> int:
@@ -45,7 +46,9 @@ def stem(config: ViTConfig) -> int:
     """Pixels to tokens."""
     rows, columns = config.patch_shape
     if config.stem == "linear":
-        return linear(config.channels * rows * columns, config.width)
+        pixels = config.channels * rows * columns
+        norms = config.patch_norm * 2 * (pixels + config.width)
+        return linear(pixels, config.width, bias=config.patch_bias) + norms
     kernels = sum(linear(9 * layer.wide, layer.narrow) for layer in convolutions(config))
     return kernels + linear(config.width, config.width)
 
@@ -60,12 +63,13 @@ def positions(config: ViTConfig) -> int:
 def block(config: ViTConfig) -> int:
     """Two norms, attention, the MLP, and LayerScale where there is one."""
     scales = 0 if config.layer_scale is None else 2 * config.width
-    return 2 * norm(config) + attention(config, bias=config.qkv_bias) + mlp(config) + scales
+    looks = attention(config.width, config.inner, bias=config.qkv_bias)
+    return 2 * norm(config) + looks + mlp(config) + scales
 
 
-def attention(config: ViTConfig, *, bias: bool) -> int:
+def attention(width: int, inner: int, *, bias: bool) -> int:
     """Queries, keys and values, and the projection back."""
-    return linear(config.width, 3 * config.width, bias=bias) + linear(config.width, config.width)
+    return linear(width, 3 * inner, bias=bias) + linear(inner, width)
 
 
 def mlp(config: ViTConfig) -> int:
@@ -75,5 +79,8 @@ def mlp(config: ViTConfig) -> int:
 
 
 def pooling(config: ViTConfig) -> int:
-    """Attention pooling has a query and an attention of its own."""
-    return config.width + attention(config, bias=True) if config.pooling == "attention" else 0
+    """Attention pooling has a query and an attention of its own, and `map` an MLP behind it."""
+    if config.pooling not in ("attention", "map"):
+        return 0
+    looks = config.width + attention(config.width, config.width, bias=True)
+    return looks + (config.pooling == "map") * (norm(config) + mlp(config))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from vitreous.config import ViTConfig
 
-__all__ = ["Convolution", "convolutions", "made_tokens", "patch_tokens"]
+__all__ = ["Convolution", "convolutions", "head_width", "heads", "made_tokens", "patch_tokens"]
 
 
 class Convolution(NamedTuple):
@@ -30,12 +30,24 @@ def patch_tokens(config: ViTConfig) -> int:
 
 
 def made_tokens(config: ViTConfig, *, train: bool) -> int:
-    """Tokens that the last block makes: training with class pooling asks for that one only.
+    """Tokens that the last block makes: training asks for those only that are pooled.
 
     Without blocks nothing is left out: sums of `depth - 1` whole blocks and this one are nothing.
     """
-    one = train and config.pooling == "cls" and config.depth > 0
-    return 1 if one else config.tokens
+    few = {"cls": 1, "distilled": 2}.get(config.pooling)
+    if few is None or not train or not config.depth or config.head_reads == "cls_and_mean":
+        return config.tokens
+    return few
+
+
+def heads(config: ViTConfig) -> int:
+    """Linear heads: a distilled model scores with two."""
+    return (2 if config.pooling == "distilled" else 1) if config.classes else 0
+
+
+def head_width(config: ViTConfig) -> int:
+    """Numbers that one head reads."""
+    return config.width * (2 if config.head_reads == "cls_and_mean" else 1)
 
 
 def convolutions(config: ViTConfig) -> list[Convolution]:

@@ -130,6 +130,7 @@ class Attention(nn.Module):
     With an angle for each token of the context, the tokens of `x` are its first ones.
 
     One matrix makes queries, keys and values, stacked in that order, each head-major (as in timm).
+    All heads together have as many numbers as a token, or `inner`.
     """
 
     def __init__(
@@ -137,15 +138,17 @@ class Attention(nn.Module):
         width: int,
         heads: int,
         *,
+        inner: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         weight_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+        self.inner = inner or width
+        self.qkv = nn.Linear(width, 3 * self.inner, bias=bias)
         self.attend = Attend(weight_dropout)
-        self.proj = nn.Linear(width, width)
+        self.proj = nn.Linear(self.inner, width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -168,10 +171,9 @@ class Attention(nn.Module):
         if context is None:
             q, k, v = self.qkv(x).chunk(3, dim=-1)
             return q, k, v
-        width = x.shape[-1]
-        weight, bias = self.qkv.weight, self.qkv.bias
-        q = F.linear(x, weight[:width], None if bias is None else bias[:width])
-        kv = F.linear(context, weight[width:], None if bias is None else bias[width:])
+        inner, weight, bias = self.inner, self.qkv.weight, self.qkv.bias
+        q = F.linear(x, weight[:inner], None if bias is None else bias[:inner])
+        kv = F.linear(context, weight[inner:], None if bias is None else bias[inner:])
         k, v = kv.chunk(2, dim=-1)
         return q, k, v
 

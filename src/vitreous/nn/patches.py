@@ -9,7 +9,15 @@ from vitreous.config import Pair, does_not_tile, pair
 from vitreous.errors import ShapeError
 from vitreous.shapes import Grid, Images, Patches, Tokens
 
-__all__ = ["ConvolutionStem", "PatchEmbed", "patch_grid", "patchify", "to_map", "unpatchify"]
+__all__ = [
+    "ConvolutionStem",
+    "NormedPatchEmbed",
+    "PatchEmbed",
+    "patch_grid",
+    "patchify",
+    "to_map",
+    "unpatchify",
+]
 
 
 def patchify(images: Images, patch_size: int | Pair) -> Patches:
@@ -72,11 +80,13 @@ class PatchEmbed(nn.Module):
     is the Linear's weight, reshaped.
     """
 
-    def __init__(self, patch_size: int | Pair, channels: int, width: int) -> None:
+    def __init__(
+        self, patch_size: int | Pair, channels: int, width: int, *, bias: bool = True
+    ) -> None:
         super().__init__()
         self.patch_size = pair(patch_size)
         py, px = self.patch_size
-        self.proj = nn.Linear(channels * py * px, width)
+        self.proj = nn.Linear(channels * py * px, width, bias=bias)
 
     def forward(self, images: Images) -> Tokens:
         return self.proj(patchify(images, self.patch_size))
@@ -95,6 +105,24 @@ class PatchEmbed(nn.Module):
     def grid(self, images: Images) -> Grid:
         """Rows and columns of the tokens that `forward` makes of these images."""
         return patch_grid(images, self.patch_size)
+
+
+class NormedPatchEmbed(PatchEmbed):
+    """Patches to tokens between two LayerNorms: of the patch's pixels, and of its token.
+
+    No convolution equals it: a patch is normalised as a whole. Source: Kumar et al., Dual PatchNorm
+    (arXiv 2302.01327).
+    """
+
+    def __init__(
+        self, patch_size: int | Pair, channels: int, width: int, *, eps: float, bias: bool = True
+    ) -> None:
+        super().__init__(patch_size, channels, width, bias=bias)
+        self.norm1 = nn.LayerNorm(self.proj.in_features, eps=eps)
+        self.norm2 = nn.LayerNorm(width, eps=eps)
+
+    def forward(self, images: Images) -> Tokens:
+        return self.norm2(self.proj(self.norm1(patchify(images, self.patch_size))))
 
 
 class ConvolutionStem(nn.Module):

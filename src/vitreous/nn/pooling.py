@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vitreous.nn.attention import Attention
 from vitreous.shapes import Tokens
 
-__all__ = ["AttentionPool", "ClassPool", "MeanPool"]
+__all__ = ["AttentionPool", "ClassPool", "DistilledPool", "MapPool", "MeanPool"]
 
 
 class ClassPool(nn.Module):
@@ -18,6 +18,15 @@ class ClassPool(nn.Module):
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
         return tokens[:, 0]
+
+
+class DistilledPool(nn.Module):
+    """The mean of class and distillation token. Source: DeiT, section 4 (arXiv 2012.12877)."""
+
+    reads = 2
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
+        return (tokens[:, 0] + tokens[:, 1]) / 2
 
 
 class MeanPool(nn.Module):
@@ -49,3 +58,20 @@ class AttentionPool(nn.Module):
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
         return self.attn(self.query.expand(len(tokens), -1, -1), tokens)[:, 0]
+
+
+class MapPool(AttentionPool):
+    """Attention pooling over the patches, then what an MLP adds to it: SigLIP's head.
+
+    Source: Zhai et al., Scaling Vision Transformers, section 3.2 (arXiv 2106.04560).
+    """
+
+    def __init__(
+        self, width: int, heads: int, *, norm: nn.Module, mlp: nn.Module, prefix: int
+    ) -> None:
+        super().__init__(width, heads)
+        self.norm, self.mlp, self.prefix = norm, mlp, prefix
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "b d"]:
+        pooled = super().forward(tokens[:, self.prefix :])
+        return pooled + self.mlp(self.norm(pooled)[:, None])[:, 0]

@@ -26,6 +26,7 @@ __all__ = [
     "Placed",
     "Resize",
     "Rotary",
+    "RotaryUnit",
     "SinCos",
     "angles",
     "grid_coords",
@@ -115,15 +116,22 @@ class Resize(NamedTuple):
     mode: str
     antialias: bool = False
     corners: bool = False
+    offset: float = 0.0
+    """Added to the target's sides, and the quotient of the sides is then the scale."""
+    unless_square: str = ""
+    """Which other convention stretches from or to what is no square."""
 
 
 RESIZES: Mapping[str, Resize] = {
     "bicubic_antialias": Resize("bicubic", antialias=True),  # timm
     "bicubic": Resize("bicubic"),  # Hugging Face, DeiT, MAE
     "bicubic_corners": Resize("bicubic", corners=True),  # torchvision
+    "bicubic_offset": Resize("bicubic", offset=0.1),  # DINOv2's own code
     "bilinear_antialias": Resize("bilinear", antialias=True),  # SigLIP 2
     "bilinear": Resize("bilinear"),  # timm, for npz files
-    "bilinear_corners": Resize("bilinear", corners=True),  # Google's two repositories
+    "bilinear_corners": Resize("bilinear", corners=True),
+    # Google's two repositories know squares only; for others, timm's reader of their files
+    "google": Resize("bilinear", corners=True, unless_square="bilinear"),
 }
 
 
@@ -141,20 +149,31 @@ def resize_table(
         raise ShapeError(f"a table of {len(table)} rows does not hold a grid of {source}")
     if source == target:
         return table
-    mode, antialias, corners = RESIZES[resize]
+    how = RESIZES[resize]
+    if how.unless_square and (source[0] != source[1] or target[0] != target[1]):
+        how = RESIZES[how.unless_square]
     # torch 2.13's antialiased CPU kernels are wrong for a single column; on its side it is a row.
     on_side = target[1] == 1
     layout = "1 d col row" if on_side else "1 d row col"
     picture = rearrange(table[prefix:], f"(row col) d -> {layout}", row=source[0])
-    stretched = F.interpolate(
-        picture.float(),
-        size=target[::-1] if on_side else target,
-        mode=mode,
-        antialias=antialias,
-        align_corners=corners,
-    )
+    size = target[::-1] if on_side else target
+    stretched = stretch(picture.float(), size, how)
     rows = rearrange(stretched, f"{layout} -> (row col) d").to(table.dtype)
     return torch.cat([table[:prefix], rows])
+
+
+def stretch(
+    picture: Float[Tensor, "1 d row col"], size: tuple[int, int], how: Resize
+) -> Float[Tensor, "1 d newrow newcol"]:
+    """A table as a picture, at another size."""
+    options = {"mode": how.mode, "antialias": how.antialias, "align_corners": how.corners}
+    if not how.offset:
+        return F.interpolate(picture, size=size, **options)
+    sides = zip(size, picture.shape[2:], strict=True)
+    # torch then steps by the inverse of these scales, and not by the quotient of the sizes.
+    scales = [(new + how.offset) / old for new, old in sides]
+    stretched = F.interpolate(picture, scale_factor=scales, **options)
+    return stretched[..., : size[0], : size[1]]
 
 
 def behind_prefix(rows: Float[Tensor, "n d"], prefix: int) -> Float[Tensor, "m d"]:
@@ -172,7 +191,7 @@ class NoPositions(nn.Module):
 class Learned(nn.Module):
     """One learned row for each token of a grid: the class token first where it owns a row.
 
-    Registers own no row: they are learned already. Stores its grid shape beside its rows.
+    Other prefix tokens own no row: they are learned already. Stores its grid shape beside its rows.
     Source: ViT, section 3.1 (arXiv 2010.11929).
     """
 
@@ -184,12 +203,12 @@ class Learned(nn.Module):
         width: int,
         *,
         class_row: bool,
-        registers: int,
+        others: int,
         resize: str,
         std: float = 0.02,
     ) -> None:
         super().__init__()
-        self.class_row, self.registers, self.resize = class_row, registers, resize
+        self.class_row, self.others, self.resize = class_row, others, resize
         self.register_buffer("grid", torch.tensor(grid))
         self.source = grid
         self.table = nn.Parameter(torch.empty(class_row + grid[0] * grid[1], width))
@@ -197,8 +216,8 @@ class Learned(nn.Module):
 
     def forward(self, grid: Grid, like: Tensor) -> Placed:  # noqa: ARG002
         rows = resize_table(self.table, self.source, grid, self.resize)
-        if self.registers:
-            gap = rows.new_zeros(self.registers, rows.shape[1])
+        if self.others:
+            gap = rows.new_zeros(self.others, rows.shape[1])
             rows = torch.cat([rows[: self.class_row], gap, rows[self.class_row :]])
         return Placed(added=rows)
 
@@ -252,3 +271,25 @@ class Rotary(nn.Module):
     def forward(self, grid: Grid, like: Tensor) -> Placed:
         coords = grid_coords(*grid, device=like.device)
         return Placed(angle=behind_prefix(angles(coords, self.pairs, self.base), self.prefix))
+
+
+class RotaryUnit(nn.Module):
+    """Angles of the places in a unit square: both axes run from -1 to 1, whatever the grid.
+
+    A token's angle is 2π · place / period, the first half of each head's pairs by row, the second
+    by column. Source: DINOv3, section 3.1 (arXiv 2508.10104), base 100.
+    """
+
+    periods: Tensor
+
+    def __init__(self, head_dim: int, *, prefix: int, base: float = 100.0) -> None:
+        super().__init__()
+        self.prefix = prefix
+        share = head_dim // 4
+        self.register_buffer("periods", base ** (torch.arange(share) / share))
+
+    def forward(self, grid: Grid, like: Tensor) -> Placed:
+        sides = torch.tensor(grid, device=like.device)
+        places = 2 * (grid_coords(*grid, device=like.device) + 0.5) / sides - 1
+        angle = 2 * torch.pi * places[..., None] / self.periods.float()
+        return Placed(angle=behind_prefix(angle.flatten(1), self.prefix))
