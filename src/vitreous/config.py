@@ -155,8 +155,12 @@ class ViTConfig:
             )
 
     def _check_heads(self) -> None:
-        for name, size in (("width", self.width), ("attention_width", self.attention_width)):
-            if size is not None and (size < 1 or size % self.heads):
+        whole = ["attention_width"] if self.attention_width is not None else ["width"]
+        if self.pooling in ("attention", "map"):
+            whole.append("width")  # of its pooling, whose heads are as many
+        for name in whole:
+            size = getattr(self, name)
+            if size < 1 or size % self.heads:
                 raise ConfigError(f"{name}={size} does not split over heads={self.heads}")
         # Each axis of each pair (sin, cos) or rotation needs a whole number of speeds.
         numbers = {

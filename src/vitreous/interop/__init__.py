@@ -1,0 +1,1 @@
+"""Other libraries' weights, in both directions: every tensor accounted for, nothing guessed."""
