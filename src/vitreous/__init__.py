@@ -30,6 +30,7 @@ HOMES = {
     "count_parameters": "cost.parameters",
     "load": "checkpoints.store",
     "load_source": "data.sources",
+    "load_weights": "interop.load",
     "patchify": "nn.patches",
     "plan": "cost.plan",
     "predict": "training.predict",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from vitreous.errors import RunError as RunError
     from vitreous.errors import ShapeError as ShapeError
     from vitreous.errors import VitreousError as VitreousError
+    from vitreous.interop.load import load_weights as load_weights
     from vitreous.models.classifier import Classifier as Classifier
     from vitreous.models.classifier import build as build
     from vitreous.nn.patches import patchify as patchify

@@ -14,6 +14,7 @@ Pair: TypeAlias = tuple[int, int]
 Positions: TypeAlias = Literal[
     "none", "learned", "learned_axes", "sincos", "sincos_1d", "rotary", "rotary_unit"
 ]
+Activation: TypeAlias = Literal["gelu", "gelu_tanh", "quick_gelu", "swiglu"]
 Resize: TypeAlias = Literal[
     "bicubic_antialias",
     "bicubic",
@@ -53,7 +54,7 @@ class ViTConfig:
     attention_width: int | None = None
     """Numbers of all heads together; none is the width."""
     mlp_ratio: float = 4.0
-    activation: Literal["gelu", "gelu_tanh", "quick_gelu", "swiglu"] = "gelu"
+    activation: Activation = "gelu"
     qkv_bias: bool = True
     norm: Literal["pre", "post"] = "pre"
     """LayerNorm before each branch, or after each sum."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import vitreous
 from vitreous.cli import (
+    convert,
+    doctor,
     evaluate,
     measure,
     plan,
@@ -29,6 +31,8 @@ VERBS = {
     "plan": plan,
     "measure": measure,
     "presets": presets,
+    "convert": convert,
+    "doctor": doctor,
     "study": study,
     "report": report,
     "tune": tune,

@@ -14,7 +14,7 @@ from vitreous import settings
 from vitreous.config import PRESETS, RECIPES, Recipe, ViTConfig
 from vitreous.errors import ConfigError
 
-__all__ = ["add_json", "add_settings", "chosen_settings", "print_json"]
+__all__ = ["add_json", "add_settings", "chosen_settings", "image_size", "print_json"]
 
 MODEL, RECIPE = settings.setting_types(ViTConfig), settings.setting_types(Recipe)
 
@@ -22,6 +22,18 @@ MODEL, RECIPE = settings.setting_types(ViTConfig), settings.setting_types(Recipe
 def add_json(verb: argparse.ArgumentParser) -> None:
     """`--json`, for programs."""
     verb.add_argument("--json", action="store_true", help="print JSON Lines instead of prose")
+
+
+def image_size(text: str) -> int | tuple[int, int]:
+    """Pixels of a side, or ROWSxCOLUMNS.
+
+    >>> image_size("224"), image_size("160x320")
+    (224, (160, 320))
+    """
+    sides = [int(side) for side in text.lower().replace("×", "x").split("x")]
+    if len(sides) > 2 or min(sides) < 1:
+        raise ValueError(text)
+    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
 def print_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

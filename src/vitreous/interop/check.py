@@ -21,7 +21,8 @@ def compare(model: Classifier, path: Path, format_name: str) -> dict[str, float]
     """Largest difference over largest value, for each output that the file holds.
 
     The file has images `x` and some of `logits`, `pooled`, `tokens`, `image_embeds`; the same names
-    with `_rect`, `_rect2` or `_sq` behind them for images of another size. Raises CheckpointError above 1e-5.
+    with `_rect`, `_rect2` or `_sq` behind them for images of another size. Raises CheckpointError
+    above 1e-5.
     """
     stored = read_npz(path)
     if "x" not in stored:

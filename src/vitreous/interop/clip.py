@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from vitreous.config import ViTConfig
+from vitreous.config import Activation, ViTConfig
 from vitreous.errors import CheckpointError
 from vitreous.interop.asked import CLIP_COLOURS, Asked, Format, Found, ratio
 from vitreous.interop.hugging_face import SCALE, TEXT, one_token
@@ -72,7 +72,7 @@ def read_openai(asked: Asked) -> Found:
     return Found(config, pieces, CLIP_COLOURS, notes)
 
 
-def activation(asked: Asked) -> str:
+def activation(asked: Asked) -> Activation:
     """QuickGELU, unless OpenCLIP's config is there and does not say so."""
     config = asked.said("model_cfg")
     return "gelu" if config is not None and not config.get("quick_gelu") else "quick_gelu"

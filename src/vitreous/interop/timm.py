@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitreous.config import Pair, ViTConfig
+from vitreous.config import Activation, Pair, Resize, ViTConfig
 from vitreous.errors import CheckpointError
 from vitreous.interop.asked import (
     CLIP_COLOURS,
@@ -28,7 +28,11 @@ from vitreous.interop.pieces import Pieces, Tensors, grid_of
 
 __all__ = ["plain", "read_timm", "with_gammas", "with_heads"]
 
-NAMED = {"gelu": "gelu", "gelu_tanh": "gelu_tanh", "quick_gelu": "quick_gelu"}
+NAMED: Mapping[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+}
 POOLS = {"token": "cls", "avg": "mean", "map": "map"}
 
 
@@ -76,7 +80,7 @@ def unsaid(config: ViTConfig) -> str:
     )
 
 
-def activation(arguments: Mapping[str, Any], named: str) -> str:
+def activation(arguments: Mapping[str, Any], named: str) -> Activation:
     """timm's activation: an argument, or a part of the architecture's name."""
     given = arguments.get("act_layer")
     if given is not None:
@@ -92,8 +96,8 @@ def plain(
     said_grid: Any = None,
     said_heads: int | None = None,
     norm_eps: float = 1e-6,
-    activation: str = "gelu",
-    resize: str = "bicubic_antialias",
+    activation: Activation = "gelu",
+    resize: Resize = "bicubic_antialias",
     rows_before: Sequence[int] | None = None,
 ) -> tuple[ViTConfig, Pieces]:
     """Everything between pixels and last block; poolings and heads are left to the caller."""
@@ -105,7 +109,7 @@ def plain(
     registers = tensors.shape("reg_token", 3)[1] if "reg_token" in tensors else 0
     cls, dist = "cls_token" in tensors, "dist_token" in tensors
     prefix = Prefix(cls, dist, registers)
-    possible = [prefix.count] if rows_before is None else rows_before
+    possible = [prefix.total] if rows_before is None else rows_before
     grid, positions = place(asked, pieces, prefix, asked.grid((py, px), said_grid), possible)
     pieces_of_blocks(pieces)
     hidden, activation = hidden_layer(tensors, activation)
@@ -150,7 +154,7 @@ class Prefix(NamedTuple):
         return {name: count for name, count in counts.items() if count}
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """How many there are."""
         return self.cls + self.dist + self.registers
 
@@ -234,7 +238,7 @@ def pieces_of_blocks(pieces: Pieces) -> None:
                 pieces.take(f"{ours}.{name}", f"{theirs}.{name}")
 
 
-def hidden_layer(tensors: Tensors, activation: str) -> tuple[int, str]:
+def hidden_layer(tensors: Tensors, activation: Activation) -> tuple[int, Activation]:
     """Width of the hidden layer, and whether it is gated: then the way in is twice as wide."""
     hidden = tensors.shape("blocks.0.mlp.fc2.weight", 2)[1]
     way_in = tensors.get("blocks.0.mlp.fc1.weight")

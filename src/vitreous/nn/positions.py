@@ -156,7 +156,7 @@ def resize_table(
     on_side = target[1] == 1
     layout = "1 d col row" if on_side else "1 d row col"
     picture = rearrange(table[prefix:], f"(row col) d -> {layout}", row=source[0])
-    size = target[::-1] if on_side else target
+    size = (target[1], target[0]) if on_side else target
     stretched = stretch(picture.float(), size, how)
     rows = rearrange(stretched, f"{layout} -> (row col) d").to(table.dtype)
     return torch.cat([table[:prefix], rows])
