@@ -55,8 +55,8 @@ def load(place: str | Path) -> Classifier:
     try:
         with torch.device("meta"):
             model = build(settings.from_dict(ViTConfig, config["model"]))
-        if config["input"] is not None:
-            model.image_input = settings.from_dict(ImageInput, config["input"])
+        given = config["input"]
+        model.image_input = None if given is None else settings.from_dict(ImageInput, given)
         model.class_names = list(config["class_names"])
     except (KeyError, TypeError, AttributeError, ConfigError) as error:
         raise CheckpointError(f"{path}: its config is not one of ours: {error}") from error

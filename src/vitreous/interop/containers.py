@@ -140,7 +140,7 @@ def refuse_duplicates(path: Path) -> None:
 def read_npz(path: Path) -> dict[str, Tensor]:
     """The arrays of an npz file; one of Python objects is refused, for it would run code."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return {name: from_numpy(array) for name, array in arrays.items()}
     except (ValueError, TypeError, OSError, EOFError, KeyError, MemoryError) as error:
