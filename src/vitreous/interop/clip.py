@@ -119,15 +119,11 @@ def read_trunk(asked: Asked) -> Found:
     trunk = tensors.renamed((r"^trunk\.", ""))
     if trunk.has("head."):
         raise CheckpointError("visual.head: a projection behind a timm tower is not built")
-    found = read_timm(replace(asked, tensors=trunk, settings={}))
+    vision = asked.said("model_cfg", {}).get("vision_cfg", {})
+    settings = {"architecture": vision["timm_model_name"]} if "timm_model_name" in vision else {}
+    found = read_timm(replace(asked, tensors=trunk, settings=settings))
     found.pieces.left |= aside
-    config, notes = found.config, list(found.notes)
-    model = asked.said("model_cfg", {}).get("vision_cfg", {})
-    named = str(model.get("timm_model_name", ""))
-    if config.pooling == "map" and named != "vit_base_patch16_siglip_224":
-        config = replace(config, activation="gelu_tanh")
-        notes.append("GELU in its tanh form, as all SigLIP towers but B/16 at 224 have it")
-    return replace(found, config=config, notes=notes)
+    return found
 
 
 FORMATS = (

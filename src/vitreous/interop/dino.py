@@ -11,7 +11,7 @@ from vitreous.config import ViTConfig
 from vitreous.errors import CheckpointError
 from vitreous.interop.asked import IMAGENET, Asked, Format, Found
 from vitreous.interop.pieces import Pieces, Tensors
-from vitreous.interop.timm import plain, read_timm, with_gammas, with_heads
+from vitreous.interop.timm import plain, pooled_as, read_timm, with_gammas, with_heads
 
 __all__ = ["DECODER", "FORMATS", "MASK", "turn_rows"]
 
@@ -47,7 +47,13 @@ def read_mae(asked: Asked) -> Found:
 
 def read_dinov3(asked: Asked) -> Found:
     """DINOv3, its own names or timm's: no table, but rotations within the unit square."""
-    tensors = with_gammas(asked.tensors.renamed(("^storage_tokens$", "reg_token")))
+    timms = "reg_token" in asked.tensors
+    tensors = asked.tensors.renamed(
+        ("^storage_tokens$", "reg_token"),
+        (r"\.mlp\.fc1_g\.", ".mlp.w1."),
+        (r"\.mlp\.fc1_x\.", ".mlp.w2."),
+    )
+    tensors = with_gammas(tensors)
     joined = {}
     if "blocks.0.mlp.w1.weight" in tensors:
         tensors, joined = gated(tensors)
@@ -63,9 +69,17 @@ def read_dinov3(asked: Asked) -> Found:
         bias_without_keys(pieces, f"blocks.{i}.attn", qkv)
         turn_rows(pieces, qkv, config)
     pieces.leave(["mask_token"], MASK)
-    pieces.linear("encoder.norm", "norm")
-    config = with_heads(replace(config, qkv_bias=biased), tensors, pieces)
-    return Found(config, pieces, IMAGENET)
+    config = replace(config, qkv_bias=biased)
+    if timms:
+        usual = {"global_pool": "avg"}  # of timm's class for these models
+        config = pooled_as(
+            config, tensors, replace(asked, settings=usual | dict(asked.settings)), pieces
+        )
+    else:
+        pieces.linear("encoder.norm", "norm")
+        config = with_heads(config, tensors, pieces)
+    notes = ["mean pooling, as timm builds it"] if timms and config.pooling == "mean" else []
+    return Found(config, pieces, IMAGENET, notes)
 
 
 def heads_of_periods(tensors: Tensors) -> int | None:

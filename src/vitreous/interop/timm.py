@@ -5,6 +5,7 @@ blocks.N.{norm1, attn.qkv, attn.proj, ls1, norm2, mlp.fc1, mlp.fc2, ls2}
 norm  fc_norm  head  head_dist  attn_pool
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,13 +27,24 @@ from vitreous.interop.asked import (
 )
 from vitreous.interop.pieces import Pieces, Tensors, grid_of
 
-__all__ = ["plain", "read_timm", "with_gammas", "with_heads"]
+__all__ = [
+    "activation",
+    "plain",
+    "plus_rows",
+    "pooled_as",
+    "read_timm",
+    "with_gammas",
+    "with_heads",
+    "without",
+]
 
 NAMED: Mapping[str, Activation] = {
     "gelu": "gelu",
     "gelu_tanh": "gelu_tanh",
     "quick_gelu": "quick_gelu",
 }
+TANH = "patch32_siglip|so400m_patch16_siglip|giantopt|large_patch16_siglip_(gap_)?512"
+"""Which of timm's SigLIP towers are built with the tanh form of GELU; the others have erf's."""
 POOLS = {"token": "cls", "avg": "mean", "map": "map"}
 
 
@@ -87,7 +99,9 @@ def activation(arguments: Mapping[str, Any], named: str) -> Activation:
         if given not in NAMED:
             raise CheckpointError(f"act_layer={given!r} is not known; {', '.join(NAMED)} are")
         return NAMED[given]
-    return "quick_gelu" if "quickgelu" in named else "gelu"
+    if "quickgelu" in named:
+        return "quick_gelu"
+    return "gelu_tanh" if re.search(TANH, named) else "gelu"
 
 
 def plain(
@@ -241,8 +255,8 @@ def pieces_of_blocks(pieces: Pieces) -> None:
 def hidden_layer(tensors: Tensors, activation: Activation) -> tuple[int, Activation]:
     """Width of the hidden layer, and whether it is gated: then the way in is twice as wide."""
     hidden = tensors.shape("blocks.0.mlp.fc2.weight", 2)[1]
-    way_in = tensors.get("blocks.0.mlp.fc1.weight")
-    gated = way_in is None or len(way_in) == 2 * hidden
+    name = "blocks.0.mlp.fc1.weight"
+    gated = name not in tensors or len(tensors[name]) == 2 * hidden
     return hidden, "swiglu" if gated else activation
 
 
