@@ -57,8 +57,11 @@ def read_dinov3(asked: Asked) -> Found:
     joined = {}
     if "blocks.0.mlp.w1.weight" in tensors:
         tensors, joined = gated(tensors)
-    asked = replace(asked, tensors=tensors, source_size=asked.source_size or 224)
-    config, pieces = plain(asked, norm_eps=1e-5, said_heads=heads_of_periods(tensors))
+    asked = replace(asked, tensors=tensors)
+    arguments = asked.said("model_args", {})
+    heads = heads_of_periods(tensors) or arguments.get("num_heads")
+    said = arguments.get("img_size", 224)
+    config, pieces = plain(asked, norm_eps=1e-5, said_heads=heads, said_grid=said)
     for ours, theirs in joined.items():
         pieces.join(ours, theirs)
     if PERIODS in tensors:
