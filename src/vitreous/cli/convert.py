@@ -1,10 +1,9 @@
 """read another library's weights, account for every tensor, and write them as another's"""
 
 import argparse
-import json
 from pathlib import Path
 
-from vitreous.cli.options import image_size
+from vitreous.cli.options import add_json, image_size, print_json
 from vitreous.errors import CheckpointError
 
 __all__ = ["add_arguments", "add_source", "loaded", "run"]
@@ -21,7 +20,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         "--image-size", type=image_size, help="stretch positions to images of this size"
     )
     verb.add_argument("--channels", type=int, help="1 or 3: colour to grey, or grey to colour")
-    verb.add_argument("--json", action="store_true", help="print the account as JSON")
+    add_json(verb)
 
 
 def add_source(verb: argparse.ArgumentParser) -> None:
@@ -46,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise CheckpointError(f"{out}: there is something in it; give another --out")
         notes = [*written(model, out, arguments.to), f"written to {out}"]
     if arguments.json:
-        print(json.dumps(report.to_dict() | {"written": notes}, indent=2))
+        print_json(report.to_dict() | {"written": notes})
     else:
         print(report, *(f"  {note}" for note in notes), sep="\n")
     return 0

@@ -56,7 +56,7 @@ def load_weights(
         model, taken = assemble(found)
     except (CheckpointError, ConfigError) as error:
         raise CheckpointError(f"{container.path}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise CheckpointError(
             f"{container.path}: its config or names cannot be read: {error!r}"
         ) from error

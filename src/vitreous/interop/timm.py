@@ -75,7 +75,7 @@ def possible_rows(tensors: Tensors, arguments: Mapping[str, Any]) -> list[int] |
 
     None are usual with registers and in DeiT-III, which has LayerScale; elsewhere timm says so.
     """
-    registers = tensors["reg_token"].shape[1] if "reg_token" in tensors else 0
+    registers = tensors.shape("reg_token", 3)[1] if "reg_token" in tensors else 0
     all_of_them = ("cls_token" in tensors) + ("dist_token" in tensors) + registers
     said = arguments.get("no_embed_class")
     if said is not None:
