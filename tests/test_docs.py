@@ -29,12 +29,13 @@ def commands(page: Path) -> list[list[str]]:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the project's studies and a drawing of a seven, as a reader might have one."""
+    """A folder with the project's studies, a drawing of a seven and a model of timm's."""
     drawing = Image.new("L", (120, 160), 250)
     drawing.paste(20, (30, 30, 90, 40))
     drawing.paste(20, (78, 40, 90, 130))
     drawing.save(tmp_path / "seven.png")
     shutil.copytree(ROOT / "studies", tmp_path / "studies", ignore=shutil.ignore_patterns(".cells"))
+    shutil.copytree(ROOT / "tests" / "golden" / "weights" / "timm_vit_cls", tmp_path / "weights")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

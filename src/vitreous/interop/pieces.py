@@ -206,27 +206,30 @@ class Pieces:
 
 def fitted(piece: Piece, tensors: Tensors, ours: str, want: Tensor) -> Tensor:
     """One of our tensors, made and proven to fit. Raises CheckpointError, naming theirs."""
-    sources = [checked(tensors.origin(name), tensors[name]) for name in piece.sources]
-    named = ((tensors.origin(name), tensors[name]) for name in piece.sources)
-    theirs = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in named)
+    sources = {tensors.origin(name): tensors[name] for name in piece.sources}
+    theirs = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in sources.items())
     try:
-        tensor = piece.make(*sources)
+        tensor = piece.make(*(real(name, tensor) for name, tensor in sources.items()))
     except (RuntimeError, ValueError, IndexError) as error:
+        if isinstance(error, CheckpointError):
+            raise
         raise CheckpointError(f"{theirs} do not fit together for {ours}") from error
     if tensor.shape != want.shape:
         raise CheckpointError(f"{theirs} does not fit {ours}, which is {tuple(want.shape)}")
+    if not tensor.isfinite().all():
+        bad = {name: int((~tensor.isfinite()).sum()) for name, tensor in sources.items()}
+        name = max(bad, key=lambda name: bad[name])
+        raise CheckpointError(
+            f"{name} holds {bad[name]} of {sources[name].numel()} numbers that are not finite"
+        )
     return tensor.contiguous().clone()
 
 
-def checked(name: str, tensor: Tensor) -> Tensor:
+def real(name: str, tensor: Tensor) -> Tensor:
     """A tensor of real numbers in float32; raises CheckpointError, naming it, for others."""
     if not tensor.is_floating_point():
         raise CheckpointError(f"{name} holds {tensor.dtype}, and real numbers were expected")
-    tensor = tensor.float()
-    if not tensor.isfinite().all():
-        bad = int((~tensor.isfinite()).sum())
-        raise CheckpointError(f"{name} holds {bad} of {tensor.numel()} numbers that are not finite")
-    return tensor
+    return tensor.float()
 
 
 def kernel(weight: Tensor) -> Tensor:
