@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from vitreous.cost.parameters import count_parameters
 from vitreous.cost.plan import plan
 from vitreous.studies.book import brought_up_to_date
 from vitreous.studies.catalogue import read_study, results_of, study_files
+from vitreous.studies.cell import measure
 from vitreous.studies.lines import LINES
 from vitreous.studies.report import TEXT, markdown, read_summary
 
@@ -45,6 +47,19 @@ def test_a_committed_report_is_what_its_lines_say(name: str):
     text = (out / TEXT).read_text()
     order = sorted(figures, key=lambda figure: text.index(f"({figure}.png)"))
     assert markdown(read_summary(out), order) == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["norm", "scaling"])
+def test_a_committed_cell_comes_out_again(name: str, tmp_path: Path):
+    """To the last bit on the machine that it was made on; elsewhere rounding differs a little."""
+    study = read_study(STUDIES[name])
+    line = next(line for line in read_summary(results_of(STUDIES[name])).lines if line.seed == 0)
+    parts = study.cell(line.arm, line.seed).parts
+    found = measure(parts, line.seed, tmp_path, torch.device("cpu"))["measures"]
+    assert found.keys() == line.measures.keys()
+    for what, value in line.measures.items():
+        assert found[what] == pytest.approx(value, abs=0.01, rel=0.01), what
 
 
 def test_patches_of_equal_cost_cost_the_same_within_a_tenth():

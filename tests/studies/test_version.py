@@ -62,3 +62,13 @@ def test_every_deciding_file_is_there_and_changes_the_version(
         assert version.code_version(kind) != before, copy
         copy.write_text(text)
     assert version.code_version(kind) == before
+
+
+@pytest.mark.parametrize("kind", DECIDING)
+def test_a_version_of_the_same_numbers_bears_the_older_name(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(version, "SAME_NUMBERS", {})
+    own = version.code_version(kind)
+    monkeypatch.setattr(version, "SAME_NUMBERS", {own: "older", "another": "wrong"})
+    assert version.code_version(kind) == "older"

@@ -2,6 +2,7 @@
 
 import io
 import tokenize
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,16 +34,24 @@ DECIDING = {
 """For each kind of base the files without which a cell would come to another number. Settings are
 in the cell's own name."""
 
+SAME_NUMBERS: Mapping[str, str] = {}
+"""Versions that come to the very numbers of an older one, and so bear its name: they add what no
+shipped study asks for. Each was held to committed cells, run again; a slow test repeats one."""
+
 INVISIBLE = {tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER}
 MARKS = {tokenize.NEWLINE: ";", tokenize.INDENT: "{", tokenize.DEDENT: "}"}
 
 
 def code_version(kind: str) -> str:
-    """Twelve hexadecimal digits that change when the code that makes results of a kind does."""
+    """Twelve hexadecimal digits that change when the code that makes results of a kind does.
+
+    A change that is known to leave every number as it was is entered in `SAME_NUMBERS`.
+    """
     root = Path(vitreous.__file__).parent
     paths = sorted(path for pattern in DECIDING[kind] for path in root.glob(pattern))
     whole = "\n".join(essence(path.read_text(encoding="utf-8")) for path in paths)
-    return sha256(whole.encode()).hexdigest()[:12]
+    version = sha256(whole.encode()).hexdigest()[:12]
+    return SAME_NUMBERS.get(version, version)
 
 
 def essence(source: str) -> str:
