@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import vitreous
 from vitreous.cli import (
     evaluate,
+    look,
     measure,
     plan,
     predict,
@@ -25,6 +26,7 @@ VERBS = {
     "train": train,
     "evaluate": evaluate,
     "predict": predict,
+    "look": look,
     "verify": verify,
     "plan": plan,
     "measure": measure,

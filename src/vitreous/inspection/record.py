@@ -1,0 +1,300 @@
+"""Attention maps, from outside: recomputed from the queries and keys that the model really used."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vitreous.cost.sizes import in_bytes
+from vitreous.errors import ConfigError, ShapeError
+from vitreous.inspection.layout import KINDS, Layout, layout_of
+from vitreous.nn.attention import Attend, Attention, attention_weights
+from vitreous.shapes import Weights
+
+__all__ = ["LIMIT", "Maps", "Seen", "attention_modules", "blocks_of", "record_attention", "watch"]
+
+LIMIT = 1 << 30
+"""Bytes of maps that are kept unless told otherwise: one GiB."""
+
+Layers = Sequence[int | str]
+Queries = int | str | Sequence[int | str]
+
+
+class Seen(NamedTuple):
+    """What one attention read in one forward pass, rotated already where positions rotate."""
+
+    q: Float[Tensor, "b h q e"]
+    k: Float[Tensor, "b h k e"]
+    v: Float[Tensor, "b h k e"]
+    mask: Tensor | None
+    out: Float[Tensor, "b h q e"]
+    """The values, averaged by attention, as the model's own path computed them."""
+
+
+class Maps(Mapping[str, Weights]):
+    """Attention by layer: name -> (b, h, q, k), in order; rows sum to one.
+
+    Images of later forward passes are appended along b. `layout` tells the tokens apart.
+    """
+
+    def __init__(self, names: Sequence[str], queries: Queries | None = None) -> None:
+        self.queries = queries
+        """Which query rows were chosen; none means all."""
+        self.layout: Layout | None = None
+        self.chunks: dict[str, list[Tensor]] = {name: [] for name in names}
+
+    def __getitem__(self, name: str) -> Weights:
+        chunks = self.chunks[name]
+        if not chunks:
+            raise KeyError(f"{name} has not run yet: call the model inside the context")
+        if len(chunks) > 1:
+            chunks[:] = [torch.cat(chunks)]
+        return chunks[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, chunks in self.chunks.items() if chunks)
+
+    def __len__(self) -> int:
+        return sum(map(bool, self.chunks.values()))
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {tuple(map_.shape)}" for name, map_ in self.items())
+        return f"Maps({shapes or 'nothing recorded yet'})"
+
+    def _repr_html_(self) -> str:
+        from vitreous.inspection.pictures import maps_html
+
+        return maps_html(self)
+
+    def add(self, name: str, chunk: Tensor) -> None:
+        """Append the maps of one forward pass; raises ShapeError for another sequence length."""
+        before = self.chunks[name]
+        if before and before[0].shape[1:] != chunk.shape[1:]:
+            raise ShapeError(
+                f"{name}: maps of {tuple(chunk.shape[1:])} (heads, queries, keys) cannot stand "
+                f"beside maps of {tuple(before[0].shape[1:])}; record them one after the other"
+            )
+        before.append(chunk)
+
+    @property
+    def bytes(self) -> int:
+        """What all the maps take."""
+        chunks = [chunk for chunks in self.chunks.values() for chunk in chunks]
+        return sum(chunk.numel() * chunk.element_size() for chunk in chunks)
+
+
+def attention_modules(model: nn.Module) -> dict[str, Attend]:
+    """Every attention of a model by name, in order: blocks.0.attn, blocks.1.attn, ..."""
+    found = {name: m for name, m in model.named_modules() if isinstance(m, Attend)}
+    return {name.removeprefix("encoder.").removesuffix(".attend"): m for name, m in found.items()}
+
+
+def blocks_of(model: nn.Module) -> list[str]:
+    """The names of the encoder's attentions; of a model without an encoder, all."""
+    names = list(attention_modules(model))
+    return [name for name in names if name.startswith("blocks.")] or names
+
+
+@contextmanager
+def watch(
+    model: nn.Module, names: Sequence[str], see: Callable[[str, Seen], None]
+) -> Iterator[None]:
+    """Inside, `see` is told what each named attention read; afterwards no hook is left."""
+    modules, handles = attention_modules(model), []
+
+    def hook_for(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...], named: Any, out: Tensor) -> None:
+            q, k, v = args
+            see(name, Seen(q, k, v, named.get("mask"), out))
+
+        return hook
+
+    try:
+        for name in names:
+            handle = modules[name].register_forward_hook(hook_for(name), with_kwargs=True)
+            handles.append(handle)
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def record_attention(
+    model: nn.Module,
+    *,
+    layers: Layers | None = None,
+    heads: Sequence[int] | None = None,
+    queries: Queries | None = None,
+    limit: int = LIMIT,
+    device: torch.device | str | None = None,
+    gradients: bool = False,
+) -> Iterator[Maps]:
+    """Inside, every forward pass leaves its attention: name -> (b, h, q, k), in float32.
+
+    Whichever path computes it, the weights are recomputed from q and k, and the model's output,
+    mode and hooks stay as they are. `layers` are numbers (-1 is the last block) or names, such as
+    "pool.attn" of attention pooling, which is left out unless asked for; `heads` numbers; `queries`
+    numbers or kinds of token: "class", "distillation", "registers", "patches". Only what is chosen
+    is computed, in this order. Images of later forward passes are appended. In training mode
+    a last block that makes only the pooled tokens has only their rows.
+
+    The maps stay on the model's device unless `device` says otherwise, and are detached unless
+    `gradients`. Raises ConfigError for a choice that does not exist, and, before anything is
+    computed, where the maps would take more than `limit` bytes.
+    """
+    names = chosen_layers(model, layers)
+    check_heads(model, names, heads)
+    check_kinds(model, queries)
+    maps = Maps(names, queries)
+
+    def see(name: str, seen: Seen) -> None:
+        rows = None if name.startswith("pool") else chosen_rows(seen, queries, maps.layout, name)
+        check_size(seen, maps, heads, rows, limit)
+        maps.add(name, weights_of(seen, heads, rows, gradients=gradients).to(device))
+
+    with watch_grid(model, maps), watch(model, names, see):
+        yield maps
+
+
+@contextmanager
+def watch_grid(model: nn.Module, maps: Maps) -> Iterator[None]:
+    """Inside, the maps learn the layout of each sequence before its first attention runs."""
+    config, stem = getattr(model, "config", None), getattr(model, "patch_embed", None)
+    if config is None or stem is None or not hasattr(stem, "grid"):
+        yield
+        return
+
+    def hook(module: Any, args: tuple[Any, ...]) -> None:
+        maps.layout = layout_of(config, module.grid(args[0]))
+
+    handle = stem.register_forward_pre_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def chosen_layers(model: nn.Module, layers: Layers | None) -> list[str]:
+    """Names of the chosen attentions, in the model's order; raises ConfigError."""
+    every, blocks = list(attention_modules(model)), blocks_of(model)
+    if layers is None:
+        return blocks
+    wanted = {layer if isinstance(layer, str) else at(blocks, layer, "layer") for layer in layers}
+    unknown = sorted(wanted - set(every))
+    if unknown:
+        raise ConfigError(f"no layer is called {unknown[0]!r}; there are {', '.join(every)}")
+    return [name for name in every if name in wanted]
+
+
+def at(things: Sequence[Any], index: int, what: str) -> Any:
+    """One of them, counted from the end where negative; raises ConfigError where there is none."""
+    if not -len(things) <= index < len(things):
+        last = f"they go from 0 to {len(things) - 1}" if things else "there are none"
+        raise ConfigError(f"there is no {what} {index}; {last}")
+    return things[index]
+
+
+def check_heads(model: nn.Module, names: Sequence[str], heads: Sequence[int] | None) -> None:
+    """Raise ConfigError for a head that one of the layers does not have."""
+    for name, module in attention_parents(model).items():
+        for head in heads or () if name in names else ():
+            at(range(module.heads), head, f"head of {name}")
+
+
+def attention_parents(model: nn.Module) -> dict[str, Attention]:
+    """The whole attention round each `Attend`, under the same names."""
+    found = {name: m for name, m in model.named_modules() if isinstance(m, Attention)}
+    return {name.removeprefix("encoder."): m for name, m in found.items()}
+
+
+def check_kinds(model: nn.Module, queries: Queries | None) -> None:
+    """Raise ConfigError for a kind of token that the model does not have."""
+    kinds = [query for query in listed(queries) if isinstance(query, str)]
+    config = getattr(model, "config", None)
+    known = layout_of(config).kinds if kinds and config is not None else {}
+    for kind in kinds:
+        if kind not in known:
+            there = ", ".join(known) or "none that is known"
+            word = "no kind of token" if kind not in KINDS else "no kind of token of this model"
+            raise ConfigError(f"{kind!r} is {word}; it has: {there}")
+
+
+def listed(queries: Queries | None) -> Sequence[int | str]:
+    """One query or several as a list."""
+    if queries is None:
+        return ()
+    return [queries] if isinstance(queries, int | str) else queries
+
+
+def chosen_rows(
+    seen: Seen, queries: Queries | None, layout: Layout | None, name: str
+) -> list[int] | None:
+    """Numbers of the chosen query rows, or none for all that were made; raises ConfigError."""
+    if queries is None:
+        return None
+    made, tokens = seen.q.shape[2], seen.k.shape[2]
+    rows: list[int] = []
+    for query in listed(queries):
+        if isinstance(query, int):
+            rows.append(at(range(tokens), query, "query row"))
+        elif layout is not None:
+            layout.fill(tokens)
+            rows += layout.kinds[query]
+    if max(rows, default=0) >= made:
+        raise ConfigError(
+            f"{name} made only the first {made} of {tokens} query rows, as a last block does in "
+            f"training mode; row {max(rows)} is none of them: call model.eval(), or choose others"
+        )
+    return rows
+
+
+def check_size(
+    seen: Seen, maps: Maps, heads: Sequence[int] | None, rows: list[int] | None, limit: int
+) -> None:
+    """Raise ConfigError, with what would help, where this pass would not stay within the limit.
+
+    The first layer of a pass speaks for all of them, so that nothing is computed in vain.
+    """
+    batch, all_heads, made, keys = seen.q.shape[0], *seen.q.shape[1:3], seen.k.shape[2]
+    some = all_heads if heads is None else len(heads)
+    queries = made if rows is None else len(rows)
+    one = batch * some * queries * keys * 4
+    counts = [len(chunks) for chunks in maps.chunks.values()]
+    left = sum(count == min(counts) for count in counts)
+    needed = maps.bytes + left * one
+    if needed > limit:
+        raise ConfigError(
+            f"maps of {len(counts)} layers, {batch} images, {some} heads and {queries}×{keys} "
+            f"tokens would need {in_bytes(needed)}, and the limit is {in_bytes(limit)}; choose "
+            f"one layer ({in_bytes(maps.bytes + one)}), one head "
+            f"({in_bytes(maps.bytes + left * one // some)}) or one query row "
+            f"({in_bytes(maps.bytes + left * one // queries)}) with layers=, heads= or queries=, "
+            "fewer images, or a higher limit="
+        )
+
+
+def weights_of(
+    seen: Seen, heads: Sequence[int] | None, rows: list[int] | None, *, gradients: bool
+) -> Weights:
+    """The chosen part of the attention weights, in float32 whatever the model works in."""
+    q, k, mask = seen.q, seen.k, seen.mask
+    if heads is not None:
+        q, k = q[:, list(heads)], k[:, list(heads)]
+        mask = mask[:, list(heads)] if mask is not None and mask.shape[1] > 1 else mask
+    if rows is not None:
+        q = q[:, :, rows]
+        mask = mask[:, :, rows] if mask is not None and mask.shape[2] > 1 else mask
+    # Out of inference mode and autocast: maps are ordinary tensors of full precision.
+    plain = nullcontext() if gradients else torch.no_grad()
+    ordinary = nullcontext() if gradients else torch.inference_mode(mode=False)
+    with ordinary, plain, torch.autocast(q.device.type, enabled=False):
+        return attention_weights(wide(q), wide(k), mask)
+
+
+def wide(x: Tensor) -> Tensor:
+    """At least float32."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
