@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import vitreous
 from vitreous.cli import (
+    draw,
     evaluate,
     look,
     measure,
@@ -29,6 +30,7 @@ VERBS = {
     "look": look,
     "verify": verify,
     "plan": plan,
+    "draw": draw,
     "measure": measure,
     "presets": presets,
     "study": study,

@@ -10,6 +10,7 @@ et al. (arXiv 1810.03292).
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import atanh, tanh
 from statistics import fmean, stdev
 
 import torch
@@ -25,6 +26,8 @@ __all__ = ["Curves", "Effort", "Faithfulness", "area", "curves", "faithfulness",
 
 BATCH = 128
 """Images at once through the model."""
+FEW = 32
+"""Patches up to which each is a step of its own."""
 ALPHA = 0.05
 """At most this share of random orders, the map's own among them, may do as well."""
 ABOVE_FRESH = 3.0
@@ -90,8 +93,12 @@ class Faithfulness:
 
     @property
     def needed(self) -> float:
-        """What it has to gain to be clearly above what any fresh weights gain."""
-        return max(LEAST, ABOVE_FRESH * max(map(abs, self.fresh), default=0.0))
+        """What it has to gain to be clearly above what any fresh weights gain.
+
+        The times are those of atanh, so that this stays below 1, the largest gain there is.
+        """
+        most = min(max(map(abs, self.fresh), default=0.0), 0.999)
+        return max(LEAST, tanh(ABOVE_FRESH * atanh(most)))
 
     @property
     def beats_fresh(self) -> bool:
@@ -164,7 +171,10 @@ def judge(
     effort = effort or Effort()
     chosen = int(chosen_classes(model, image, answer))
     row, col = model.patch_embed.grid(image)
-    steps, tell = min(effort.steps, row * col), tell or (lambda _done, _of: None)
+    steps, tell = (
+        (row * col if row * col <= FEW else effort.steps),
+        tell or (lambda _done, _of: None),
+    )
     whole, done = effort.orders + len(methods) * (1 + effort.fresh), effort.orders
     orders = [random_order(row * col, seed) for seed in range(effort.orders)]
     random = []

@@ -46,7 +46,7 @@ class Look:
 def effort_for(model: Classifier) -> Effort:
     """How much is tried to tell a map from chance: less for a model that takes long."""
     large = forward(model.config).total > LARGE
-    return Effort(orders=19, fresh=5, steps=8) if large else Effort()
+    return Effort(orders=19, fresh=8, steps=8) if large else Effort()
 
 
 def look_at(
