@@ -1,5 +1,6 @@
 """A task whose answer lies in one patch: models that have learned it, and models that have not."""
 
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -45,14 +46,14 @@ def pointed(count: int, seed: int) -> tuple[Tensor, Tensor, list[tuple[int, int]
 
 @cache
 def taught() -> Classifier:
-    """A model that has learned it: a few seconds."""
+    """A model that has learned it, in a few seconds."""
     torch.manual_seed(0)
-    model = build(CONFIG)
+    model = build(replace(CONFIG, pooling="mean", class_token=False))
     model.image_input = INPUT
     images, labels, _ = pointed(2048, seed=1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for step in range(160):
-        some = torch.arange(64 * step, 64 * step + 64) % len(images)
+        some = torch.arange(32 * step, 32 * step + 32) % len(images)
         optimizer.zero_grad()
         F.cross_entropy(model(images[some]), labels[some]).backward()
         optimizer.step()

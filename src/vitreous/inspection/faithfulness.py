@@ -30,7 +30,7 @@ FEW = 32
 """Patches up to which each is a step of its own."""
 ALPHA = 0.05
 """At most this share of random orders, the map's own among them, may do as well."""
-ABOVE_FRESH = 3.0
+ABOVE_FRESH = 2.5
 """A map has to gain more than so many times the largest gain of copies with fresh weights."""
 LEAST = 0.1
 """And more than this, in units of probability: less is no effect."""

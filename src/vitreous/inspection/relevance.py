@@ -179,7 +179,8 @@ def chosen_score(
     logits: Float[Tensor, "b classes"], classes: Int[Tensor, " b"]
 ) -> Float[Tensor, ""]:
     """The sum of each image's own class score: images do not meet, so gradients stay apart."""
-    return logits.gather(1, classes[:, None]).float().sum()
+    # A copy: classes may have been found in inference mode, and autograd keeps them.
+    return logits.gather(1, classes.clone()[:, None]).float().sum()
 
 
 Method = Callable[[Classifier, Images, Tensor], Tensor]
