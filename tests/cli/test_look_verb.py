@@ -61,6 +61,24 @@ def test_an_untrained_model_is_told_so_beside_each_map(run, files, capsys, monke
     assert text.count("No better than chance.") == 3
 
 
+def test_ctrl_c_keeps_what_has_been_seen(run, files, capsys, monkeypatch):
+    from vitreous.inspection import look
+
+    whole = look.look_at
+
+    def impatient(model, name, **named):
+        if name == "torn.png":
+            raise KeyboardInterrupt
+        return whole(model, name, **named)
+
+    monkeypatch.setattr(look, "look_at", impatient)
+    assert main(["look", str(run), *files, "--quick"]) == 130
+    assert "look/look.html" in capsys.readouterr().out
+    text = Page(Path("look/look.html").read_text()).text
+    assert "sun.png" in text
+    assert "torn.png is" not in text
+
+
 def test_weights_alone_are_enough_and_other_layers_are_refused(run, files, capsys):
     weights = str(run / "model.safetensors")
     assert main(["look", weights, files[0], "--quick", "--layers", "-1", "--heads", "1"]) == 0

@@ -43,24 +43,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page; returns the exit code."""
     from vitreous.cli.progress import bar
     from vitreous.inspection.look import effort_for, look_at
-    from vitreous.inspection.page import write_looks
 
     model = open_model(arguments.model)
     effort = None if arguments.quick else effort_for(model)
-    looks = []
-    for name in arguments.images:
-        with bar(name) as tell:
-            look = look_at(
-                model,
-                name,
-                layers=arguments.layers,
-                heads=arguments.heads,
-                effort=effort,
-                tell=tell,
-            )
-        looks.append(look)
-        show(look, json=arguments.json)
-    path = write_looks(
+    looks: "list[Look]" = []
+    try:
+        for name in arguments.images:
+            with bar(name) as tell:
+                chosen = {"layers": arguments.layers, "heads": arguments.heads}
+                look = look_at(model, name, **chosen, effort=effort, tell=tell)
+            looks.append(look)
+            show(look, json=arguments.json)
+    finally:  # also when Ctrl-C comes: what has been seen is kept
+        if looks:
+            tell_where(write(arguments, model, looks), json=arguments.json)
+    return int(any(look.error is not None for look in looks))
+
+
+def write(arguments: argparse.Namespace, model: "Classifier", looks: "list[Look]") -> Path:
+    """Write the page of these looks."""
+    from vitreous.inspection.page import write_looks
+
+    return write_looks(
         arguments.out,
         model,
         looks,
@@ -68,11 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
         command=shlex.join(["vitreous", *sys.argv[1:]]),
         heads=arguments.heads,
     )
-    if arguments.json:
+
+
+def tell_where(path: Path, *, json: bool) -> None:
+    """Say where the page is."""
+    if json:
         print_json({"page": str(path)})
     else:
         print(path)
-    return int(any(look.error is not None for look in looks))
 
 
 def open_model(place: Path) -> "Classifier":
@@ -83,8 +90,10 @@ def open_model(place: Path) -> "Classifier":
     ours = path.suffix == ".safetensors" and CONFIG in read_tensors(path)[1]
     if ours or not place.exists():
         return load(place)
-    from vitreous.interop.load import load_weights  # pyright: ignore[reportMissingImports]
-
+    try:
+        from vitreous.interop.load import load_weights  # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError:  # what reads other libraries' weights is not installed
+        return load(place)
     return load_weights(place)[0]
 
 

@@ -16,7 +16,7 @@ __all__ = ["faithfulness_chart", "heads_chart"]
 
 def faithfulness_chart(found: Faithfulness) -> str:
     """Deletion and insertion by a map, before the band of random orders; the verdict under it."""
-    with style.drawing(6.4, 2.6) as figure:
+    with style.drawing(5.0, 2.5) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         draw_curve(left, found, "deletion", "removed")
         draw_curve(right, found, "insertion", "inserted")

@@ -48,8 +48,9 @@ function start(box) {
     const { part, top } = row(shown);
     const best = [...part.keys()].sort((a, b) => part[b] - part[a]).slice(0, 4);
     const percent = i => (100 * top * part[i] / 255).toFixed(1) + " %";
-    says.textContent = "In " + about.maps[shown] + ", " + about.labels[token] + " reads most from " +
-      best.map(i => (i === token ? "itself" : about.labels[i]) + " (" + percent(i) + ")").join(", ") + ".";
+    const called = i => (about.labels[i].endsWith("token") ? "the " : "") + about.labels[i];
+    says.textContent = "In " + about.maps[shown] + ", " + called(token) + " reads most from " +
+      best.map(i => (i === token ? "itself" : called(i)) + " (" + percent(i) + ")").join(", ") + ".";
   }
   function choose(group) {
     heads.replaceChildren();

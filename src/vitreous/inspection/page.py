@@ -153,11 +153,12 @@ def tokens(keep: partial[Picture], stem: str, look: Look, model: Classifier) -> 
     assert look.pixels is not None
     assert look.layout is not None
     (rows, columns), (py, px) = look.layout.grid, model.config.patch_shape
-    seen = keep(f"{stem}-image", Picture("As the model sees it.", enlarged(look.pixels)))
-    pieces = cut(look.pixels.repeat(4, axis=1).repeat(4, axis=2), (4 * py, 4 * px), gap=4)
-    cuts = keep(
-        f"{stem}-patches", Picture(f"Cut into {rows}×{columns} patches of {py}×{px}.", pieces)
-    )
+    large = enlarged(look.pixels)
+    times = large.shape[1] // look.pixels.shape[1]
+    pieces = cut(large, (py * times, px * times), gap=max(2, px * times // 8))
+    seen = keep(f"{stem}-image", Picture("As the model sees it.", large))
+    title = f"Cut into {rows}×{columns} patches of {py}×{px}."
+    cuts = keep(f"{stem}-patches", Picture(title, pieces))
     prefix = ", ".join(look.layout.labels[: look.layout.prefix])
     sequence = f"{prefix} and then" if prefix else "only"
     overlap = (

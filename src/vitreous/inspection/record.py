@@ -47,6 +47,8 @@ class Maps(Mapping[str, Weights]):
         self.chunks: dict[str, list[Tensor]] = {name: [] for name in names}
 
     def __getitem__(self, name: str) -> Weights:
+        if name not in self.chunks:
+            raise KeyError(f"no map is called {name!r}; recorded are: {', '.join(self.chunks)}")
         chunks = self.chunks[name]
         if not chunks:
             raise KeyError(f"{name} has not run yet: call the model inside the context")
