@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     model = open_model(arguments.model)
     effort = None if arguments.quick else effort_for(model)
-    looks: "list[Look]" = []
+    looks: list[Look] = []
     try:
         for name in arguments.images:
             with bar(name) as tell:

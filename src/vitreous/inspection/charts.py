@@ -59,7 +59,7 @@ def heads_chart(
             axes.plot([layer] * len(heads), heads.tolist(), "o", color=style.BLUE, alpha=0.7)
         if most is not None:
             style.floor_line(axes, most, f"the largest possible: {most:.2f}")
-        axes.margins(y=0.15)
-        axes.set(title=title, xlabel="layer", ylabel=unit, ylim=(0, None))
+        top = max([most or 0.0, *(float(heads.max()) for heads in values.values())])
+        axes.set(title=title, xlabel="layer", ylabel=unit, ylim=(0, 1.15 * top or 1.0))
         style.whole_numbers(axes)
         return page.chart(style.svg(figure), f"Each point is one head; {unit}.")
