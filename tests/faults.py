@@ -1304,7 +1304,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "MAP-01 a hook stays after an error",
-        "src/vitreous/inspection/record.py",
+        "src/vitreous/inspection/watch.py",
         "        yield\n    finally:\n        for handle in handles:\n            handle.remove()",
         "        yield\n        for handle in handles:\n            handle.remove()\n    finally:\n        pass",
         "tests/inspection/test_record.py::test_recording_leaves_no_hook_when_the_body_raises",
@@ -1318,7 +1318,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "maps in the model's own small format",
-        "src/vitreous/inspection/record.py",
+        "src/vitreous/inspection/watch.py",
         "return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x",
         "return x",
         "tests/inspection/test_record.py::test_maps_times_values_are_what_the_model_used",

@@ -10,7 +10,8 @@ from torch import nn
 from vitreous.config import ViTConfig
 from vitreous.errors import ConfigError, ShapeError
 from vitreous.inspection.layout import layout_of
-from vitreous.inspection.record import Maps, Seen, attention_modules, record_attention, watch
+from vitreous.inspection.record import Maps, record_attention
+from vitreous.inspection.watch import Seen, attention_modules, watch
 from vitreous.models.classifier import Classifier, build
 from vitreous.nn import attention
 from vitreous.nn.attention import attention_weights

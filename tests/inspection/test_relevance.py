@@ -7,8 +7,8 @@ import torch
 
 from tests.inspection.pointed import CONFIG, pointed, taught, untaught
 from vitreous.errors import ConfigError
-from vitreous.inspection.record import attention_modules, watch
 from vitreous.inspection.relevance import METHODS, over_patches, positive_part, relevance
+from vitreous.inspection.watch import attention_modules, watch
 from vitreous.nn import attention
 from vitreous.nn.attention import attention_weights
 

@@ -12,10 +12,12 @@ from vitreous.errors import CheckpointError, ImageError
 from vitreous.figures.colours import Pixels
 from vitreous.frontends.decode import Source, decode
 from vitreous.frontends.image import fit_image, normalise
+from vitreous.inspection.choice import Layers
 from vitreous.inspection.faithfulness import Effort, Faithfulness, judge
 from vitreous.inspection.layout import Layout, layout_of
-from vitreous.inspection.record import Layers, blocks_of, record_attention
+from vitreous.inspection.record import record_attention
 from vitreous.inspection.relevance import METHODS, at_rest, chosen_classes, explain
+from vitreous.inspection.watch import blocks_of
 from vitreous.models.classifier import Classifier
 from vitreous.shapes import Weights
 

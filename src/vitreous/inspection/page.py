@@ -1,37 +1,24 @@
 """The page of `vitreous look`: one file that needs nothing else, and the same pictures as PNGs."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 from importlib import resources
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from vitreous.checkpoints.files import require_room, write_bytes
-from vitreous.errors import ConfigError
 from vitreous.figures import page
-from vitreous.figures.colours import Pixels, diverging
-from vitreous.inspection.charts import faithfulness_chart, heads_chart
-from vitreous.inspection.embedding import patch_filters, position_similarity, principal_filters
-from vitreous.inspection.heads import (
-    attention_distance,
-    attention_entropy,
-    entropy_sentence,
-    head_sentence,
-)
+from vitreous.inspection.charts import faithfulness_chart
 from vitreous.inspection.look import Look
+from vitreous.inspection.model_page import Keep, of_model
 from vitreous.inspection.payload import payload, trimmed
 from vitreous.inspection.pictures import (
     Picture,
     attention_picture,
-    by_largest,
     cut,
     enlarged,
-    grid_of_maps,
-    mosaic,
     overlay,
 )
 from vitreous.models.classifier import Classifier
@@ -74,7 +61,7 @@ def write_looks(
         f"<section>{of_image(folder, n, look, model, numbers)}</section>"
         for n, look in enumerate(looks)
     ]
-    parts.append(f"<section>{of_model(folder, model, looks, numbers)}</section>")
+    parts.append(f"<section>{of_model(partial(save, folder), model, looks, numbers)}</section>")
     parts.append(page.section("Made by", page.facts({"command": command, **settings(model)})))
     if any(look.attention for look in looks):
         parts.append(f"<script>{resource('look.js')}</script>")
@@ -148,7 +135,7 @@ def answer(look: Look) -> str:
     )
 
 
-def tokens(keep: partial[Picture], stem: str, look: Look, model: Classifier) -> str:
+def tokens(keep: Keep, stem: str, look: Look, model: Classifier) -> str:
     """The image, its patches, and the sequence that they become."""
     assert look.pixels is not None
     assert look.layout is not None
@@ -208,7 +195,7 @@ def reader(look: Look, model: Classifier, heads: list[int]) -> str:
     )
 
 
-def sheet(keep: partial[Picture], stem: str, look: Look, heads: list[int]) -> str:
+def sheet(keep: Keep, stem: str, look: Look, heads: list[int]) -> str:
     """All layers and heads at a glance, also without scripts and on paper."""
     assert look.layout is not None
     picture = keep(f"{stem}-attention", attention_picture(look.attention, look.layout, heads=heads))
@@ -219,7 +206,7 @@ def sheet(keep: partial[Picture], stem: str, look: Look, heads: list[int]) -> st
     )
 
 
-def token_map(keep: partial[Picture], stem: str, look: Look, model: Classifier, method: str) -> str:
+def token_map(keep: Keep, stem: str, look: Look, model: Classifier, method: str) -> str:
     """One map over the image, beside what it is worth."""
     assert look.pixels is not None
     tinted = overlay(look.pixels, look.maps[method], model.config.patch_shape)
@@ -231,101 +218,3 @@ def token_map(keep: partial[Picture], stem: str, look: Look, model: Classifier, 
     else:
         worth = "<p>Not held against chance here, so take it for a picture only.</p>"
     return f'<div class="map">{sharp(picture, caption)}{worth}</div>'
-
-
-def of_model(folder: Path, model: Classifier, looks: Sequence[Look], heads: list[int]) -> str:
-    """What does not depend on one image: heads, positions, filters."""
-    keep = partial(save, folder)
-    return page.section(
-        "The model",
-        *of_heads(model, [look for look in looks if look.attention], heads),
-        *of_positions(keep, model),
-        *of_filters(keep, model),
-    )
-
-
-def of_heads(model: Classifier, looks: Sequence[Look], numbers: list[int]) -> Iterator[str]:
-    """How far and how widely each head looks, over all the images of the page."""
-    if not looks or looks[0].layout is None:
-        return
-    layout, patch = looks[0].layout, model.config.patch_shape
-    maps = {
-        name: torch.cat([look.attention[name] for look in looks]) for name in looks[0].attention
-    }
-    far = {name: attention_distance(weights, layout, patch) for name, weights in maps.items()}
-    wide = {name: attention_entropy(weights) for name, weights in maps.items()}
-    yield f"<h3>Heads</h3><p>{escape(entropy_sentence(wide, layout.tokens))} {count(looks)}</p>"
-    yield heads_chart(far, "How far heads look", "mean distance, pixels")
-    most = math.log(layout.tokens)
-    yield heads_chart(wide, "How widely heads look", "mean entropy, nats", most)
-    rows = [
-        (
-            name,
-            numbers[head],
-            f"{far[name][head]:.1f}",
-            head_sentence(float(wide[name][head]), layout.tokens),
-        )
-        for name in maps
-        for head in range(len(far[name]))
-    ]
-    table = page.table(rows, head=("layer", "head", "distance, px", "entropy says: it"))
-    yield f"<details><summary>Every head</summary>{table}</details>"
-
-
-def count(looks: Sequence[Look]) -> str:
-    """Over how many images."""
-    return "Over one image." if len(looks) == 1 else f"Over {len(looks)} images."
-
-
-def of_positions(keep: partial[Picture], model: Classifier) -> Iterator[str]:
-    """Which positions are alike."""
-    yield "<h3>Positions</h3>"
-    try:
-        similar = position_similarity(model)
-    except ConfigError as error:
-        yield f"<p>Nothing to show: {escape(str(error))}.</p>"
-        return
-    title = "cosine similarity of position embeddings"
-    picture = keep("positions", grid_of_maps(thinned(similar), title))
-    yield (
-        f'<figure class="sheet"><img alt="{title}" src="{picture.address}"><figcaption>Each tile '
-        "stands where its patch stands, and shows the cosine similarity of its position with "
-        "every other's: orange 1, blue −1.</figcaption></figure>"
-    )
-
-
-def thinned(similar: Tensor, most: int = 14) -> Tensor:
-    """At most so many rows and columns of tiles, evenly spaced."""
-    rows, columns = (
-        torch.linspace(0, side - 1, min(side, most)).round().long() for side in similar.shape[:2]
-    )
-    return similar[rows][:, columns]
-
-
-def of_filters(keep: partial[Picture], model: Classifier) -> Iterator[str]:
-    """What the patch embedding looks for."""
-    filters = patch_filters(model)
-    linear = isinstance(model.patch_embed, PatchEmbed)
-    what = "patch filters" if linear else "kernels of the first convolution"
-    best, shares = principal_filters(filters)
-    tiles = [enlarged(filter_pixels(one), 48) for one in best]
-    picture = keep("filters", Picture(f"principal {what}", mosaic(in_rows(tiles, 9))))
-    yield (
-        f'<h3>Filters</h3><figure class="sheet"><img alt="{picture.title}" '
-        f'src="{picture.address}"><figcaption>The {len(best)} principal {what} of {len(filters)}; '
-        f"the first {min(5, len(best))} hold {float(shares[:5].sum()):.0%} of their variance."
-        "</figcaption></figure>"
-    )
-
-
-def filter_pixels(one: Tensor) -> Pixels:
-    """A filter in colour where it reads three channels, signed otherwise; by its largest size."""
-    values = by_largest(one.float().cpu().numpy())
-    if len(values) == 3:
-        return (127.5 * (values + 1)).round().astype("uint8")
-    return diverging(values.mean(axis=0))
-
-
-def in_rows(tiles: Sequence[Pixels], wide: int) -> list[Sequence[Pixels]]:
-    """So many side by side."""
-    return [tiles[at : at + wide] for at in range(0, len(tiles), wide)]

@@ -94,5 +94,7 @@ def labels(
             names.append((f"the mean head of {layer}", layer.removesuffix(".attn")))
         names += [(f"head {number} of {layer}", f"head {number}") for number in numbers]
         groups.append((f"every head of {layer}", list(range(start, len(names)))))
-    overview = ("the mean head of every layer", means)
-    return names, [overview, *groups] if any(len(w) > 1 for w in maps.values()) else [overview]
+    several = len(names) > len(means)
+    kind = "the mean head" if several or len(heads) != 1 else f"head {heads[0]}"
+    overview = (f"{kind} of every layer", means)
+    return names, [overview, *groups] if several else [overview]

@@ -1,37 +1,31 @@
 """Attention maps, from outside: recomputed from the queries and keys that the model really used."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from vitreous.cost.sizes import in_bytes
 from vitreous.errors import ConfigError, ShapeError
-from vitreous.inspection.layout import KINDS, Layout, layout_of
-from vitreous.nn.attention import Attend, Attention, attention_weights
+from vitreous.inspection.choice import (
+    Layers,
+    Queries,
+    check_heads,
+    check_kinds,
+    chosen_layers,
+    chosen_rows,
+)
+from vitreous.inspection.layout import Layout, layout_of
+from vitreous.inspection.watch import Seen, watch, wide
+from vitreous.nn.attention import attention_weights
 from vitreous.shapes import Weights
 
-__all__ = ["LIMIT", "Maps", "Seen", "attention_modules", "blocks_of", "record_attention", "watch"]
+__all__ = ["LIMIT", "Maps", "record_attention", "weights_of"]
 
 LIMIT = 1 << 30
 """Bytes of maps that are kept unless told otherwise: one GiB."""
-
-Layers = Sequence[int | str]
-Queries = int | str | Sequence[int | str]
-
-
-class Seen(NamedTuple):
-    """What one attention read in one forward pass, rotated already where positions rotate."""
-
-    q: Float[Tensor, "b h q e"]
-    k: Float[Tensor, "b h k e"]
-    v: Float[Tensor, "b h k e"]
-    mask: Tensor | None
-    out: Float[Tensor, "b h q e"]
-    """The values, averaged by attention, as the model's own path computed them."""
 
 
 class Maps(Mapping[str, Weights]):
@@ -86,42 +80,6 @@ class Maps(Mapping[str, Weights]):
         """What all the maps take."""
         chunks = [chunk for chunks in self.chunks.values() for chunk in chunks]
         return sum(chunk.numel() * chunk.element_size() for chunk in chunks)
-
-
-def attention_modules(model: nn.Module) -> dict[str, Attend]:
-    """Every attention of a model by name, in order: blocks.0.attn, blocks.1.attn, ..."""
-    found = {name: m for name, m in model.named_modules() if isinstance(m, Attend)}
-    return {name.removeprefix("encoder.").removesuffix(".attend"): m for name, m in found.items()}
-
-
-def blocks_of(model: nn.Module) -> list[str]:
-    """The names of the encoder's attentions; of a model without an encoder, all."""
-    names = list(attention_modules(model))
-    return [name for name in names if name.startswith("blocks.")] or names
-
-
-@contextmanager
-def watch(
-    model: nn.Module, names: Sequence[str], see: Callable[[str, Seen], None]
-) -> Iterator[None]:
-    """Inside, `see` is told what each named attention read; afterwards no hook is left."""
-    modules, handles = attention_modules(model), []
-
-    def hook_for(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...], named: Any, out: Tensor) -> None:
-            q, k, v = args
-            see(name, Seen(q, k, v, named.get("mask"), out))
-
-        return hook
-
-    try:
-        for name in names:
-            handle = modules[name].register_forward_hook(hook_for(name), with_kwargs=True)
-            handles.append(handle)
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -180,80 +138,6 @@ def watch_grid(model: nn.Module, maps: Maps) -> Iterator[None]:
         handle.remove()
 
 
-def chosen_layers(model: nn.Module, layers: Layers | None) -> list[str]:
-    """Names of the chosen attentions, in the model's order; raises ConfigError."""
-    every, blocks = list(attention_modules(model)), blocks_of(model)
-    if layers is None:
-        return blocks
-    wanted = {layer if isinstance(layer, str) else at(blocks, layer, "layer") for layer in layers}
-    unknown = sorted(wanted - set(every))
-    if unknown:
-        raise ConfigError(f"no layer is called {unknown[0]!r}; there are {', '.join(every)}")
-    return [name for name in every if name in wanted]
-
-
-def at(things: Sequence[Any], index: int, what: str) -> Any:
-    """One of them, counted from the end where negative; raises ConfigError where there is none."""
-    if not -len(things) <= index < len(things):
-        last = f"they go from 0 to {len(things) - 1}" if things else "there are none"
-        raise ConfigError(f"there is no {what} {index}; {last}")
-    return things[index]
-
-
-def check_heads(model: nn.Module, names: Sequence[str], heads: Sequence[int] | None) -> None:
-    """Raise ConfigError for a head that one of the layers does not have."""
-    for name, module in attention_parents(model).items():
-        for head in heads or () if name in names else ():
-            at(range(module.heads), head, f"head of {name}")
-
-
-def attention_parents(model: nn.Module) -> dict[str, Attention]:
-    """The whole attention round each `Attend`, under the same names."""
-    found = {name: m for name, m in model.named_modules() if isinstance(m, Attention)}
-    return {name.removeprefix("encoder."): m for name, m in found.items()}
-
-
-def check_kinds(model: nn.Module, queries: Queries | None) -> None:
-    """Raise ConfigError for a kind of token that the model does not have."""
-    kinds = [query for query in listed(queries) if isinstance(query, str)]
-    config = getattr(model, "config", None)
-    known = layout_of(config).kinds if kinds and config is not None else {}
-    for kind in kinds:
-        if kind not in known:
-            there = ", ".join(known) or "none that is known"
-            word = "no kind of token" if kind not in KINDS else "no kind of token of this model"
-            raise ConfigError(f"{kind!r} is {word}; it has: {there}")
-
-
-def listed(queries: Queries | None) -> Sequence[int | str]:
-    """One query or several as a list."""
-    if queries is None:
-        return ()
-    return [queries] if isinstance(queries, int | str) else queries
-
-
-def chosen_rows(
-    seen: Seen, queries: Queries | None, layout: Layout | None, name: str
-) -> list[int] | None:
-    """Numbers of the chosen query rows, or none for all that were made; raises ConfigError."""
-    if queries is None:
-        return None
-    made, tokens = seen.q.shape[2], seen.k.shape[2]
-    rows: list[int] = []
-    for query in listed(queries):
-        if isinstance(query, int):
-            rows.append(at(range(tokens), query, "query row"))
-        elif layout is not None:
-            layout.fill(tokens)
-            rows += layout.kinds[query]
-    if max(rows, default=0) >= made:
-        raise ConfigError(
-            f"{name} made only the first {made} of {tokens} query rows, as a last block does in "
-            f"training mode; row {max(rows)} is none of them: call model.eval(), or choose others"
-        )
-    return rows
-
-
 def check_size(
     seen: Seen, maps: Maps, heads: Sequence[int] | None, rows: list[int] | None, limit: int
 ) -> None:
@@ -295,8 +179,3 @@ def weights_of(
     ordinary = nullcontext() if gradients else torch.inference_mode(mode=False)
     with ordinary, plain, torch.autocast(q.device.type, enabled=False):
         return attention_weights(wide(q), wide(k), mask)
-
-
-def wide(x: Tensor) -> Tensor:
-    """At least float32."""
-    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

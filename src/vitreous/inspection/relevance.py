@@ -10,15 +10,9 @@ from torch import Tensor
 from vitreous.errors import ConfigError
 from vitreous.inspection.layout import layout_of
 from vitreous.inspection.maps import TokenMap, over_grid
-from vitreous.inspection.record import (
-    Seen,
-    attention_modules,
-    record_attention,
-    watch,
-    weights_of,
-    wide,
-)
+from vitreous.inspection.record import record_attention, weights_of
 from vitreous.inspection.rollout import rollout
+from vitreous.inspection.watch import Seen, attention_modules, watch, wide
 from vitreous.models.classifier import Classifier
 from vitreous.shapes import Images
 
