@@ -1435,4 +1435,11 @@ FAULTS: tuple[Fault, ...] = (
         'ours = path.suffix == ".safetensors"',
         "tests/cli/test_look_verb.py::test_weights_that_are_not_ours_go_to_the_loader_of_others",
     ),
+    Fault(
+        "any gain above luck is an effect",
+        "src/vitreous/inspection/faithfulness.py",
+        "return max(LEAST, tanh(",
+        "return max(0.0, tanh(",
+        "tests/inspection/test_faithfulness.py::test_the_verdict_needs_both_kinds_of_chance",
+    ),
 )

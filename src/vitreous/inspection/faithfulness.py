@@ -32,7 +32,7 @@ ALPHA = 0.05
 """At most this share of random orders, the map's own among them, may do as well."""
 ABOVE_FRESH = 2.5
 """A map has to gain more than so many times the largest gain of copies with fresh weights."""
-LEAST = 0.1
+LEAST = 0.2
 """And more than this, in units of probability: less is no effect."""
 
 Tell = Callable[[int, int], None]
