@@ -25,6 +25,8 @@ TORCH_FREE = [
         for package in ("cost", "protocol", "figures")
         for info in iter_modules([str(ROOT / package)])
     ),
+    "vitreous.inspection.diagram",
+    "vitreous.inspection.layout",
     "vitreous.cli.__main__",
 ]
 HEAVY = ["torch", "safetensors", "einops"]

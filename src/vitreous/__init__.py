@@ -28,6 +28,8 @@ HOMES = {
     "VitreousError": "errors",
     "build": "models.classifier",
     "count_parameters": "cost.parameters",
+    "draw": "inspection.diagram",
+    "faithfulness": "inspection.faithfulness",
     "load": "checkpoints.store",
     "load_source": "data.sources",
     "load_weights": "interop.load",
@@ -36,6 +38,9 @@ HOMES = {
     "predict": "training.predict",
     "preset": "config",
     "recipe": "config",
+    "record_attention": "inspection.record",
+    "relevance": "inspection.relevance",
+    "rollout": "inspection.rollout",
     "run_study": "studies.runner",
     "save": "checkpoints.store",
     "train": "training.run",
@@ -62,6 +67,11 @@ if TYPE_CHECKING:
     from vitreous.errors import RunError as RunError
     from vitreous.errors import ShapeError as ShapeError
     from vitreous.errors import VitreousError as VitreousError
+    from vitreous.inspection.diagram import draw as draw
+    from vitreous.inspection.faithfulness import faithfulness as faithfulness
+    from vitreous.inspection.record import record_attention as record_attention
+    from vitreous.inspection.relevance import relevance as relevance
+    from vitreous.inspection.rollout import rollout as rollout
     from vitreous.interop.load import load_weights as load_weights
     from vitreous.models.classifier import Classifier as Classifier
     from vitreous.models.classifier import build as build

@@ -36,12 +36,12 @@ figure.chart figcaption { color: #5b6570 }
 """
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """A whole page from its parts, which are HTML already."""
+def page(title: str, parts: Iterable[str], *, style: str = "") -> str:
+    """A whole page from its parts, which are HTML already; `style` is more CSS, after our own."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{CSS}</style></head>\n<body>"
+        f"<title>{escape(title)}</title><style>{CSS}{style}</style></head>\n<body>"
         f"<h1>{escape(title)}</h1>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
 
