@@ -28,12 +28,15 @@ HOMES = {
     "VitreousError": "errors",
     "build": "models.classifier",
     "count_parameters": "cost.parameters",
+    "export_onnx": "export.onnx",
+    "fine_tune": "training.run",
     "load": "checkpoints.store",
     "load_source": "data.sources",
     "patchify": "nn.patches",
     "plan": "cost.plan",
     "predict": "training.predict",
     "preset": "config",
+    "probe": "training.probe",
     "recipe": "config",
     "run_study": "studies.runner",
     "save": "checkpoints.store",
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from vitreous.errors import RunError as RunError
     from vitreous.errors import ShapeError as ShapeError
     from vitreous.errors import VitreousError as VitreousError
+    from vitreous.export.onnx import export_onnx as export_onnx
     from vitreous.models.classifier import Classifier as Classifier
     from vitreous.models.classifier import build as build
     from vitreous.nn.patches import patchify as patchify
@@ -71,6 +75,8 @@ if TYPE_CHECKING:
     from vitreous.studies.study import Study as Study
     from vitreous.training.folder import Result as Result
     from vitreous.training.predict import predict as predict
+    from vitreous.training.probe import probe as probe
+    from vitreous.training.run import fine_tune as fine_tune
     from vitreous.training.run import train as train
     from vitreous.training.verify import verify as verify
 

@@ -200,6 +200,31 @@ def test_a_config_that_is_no_json_is_refused(tmp_path: Path):
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c["model"].update(width=16), "in model.width: 16 beside, 8 inside; copy"),
+        (lambda c: c.update(class_names=["a", "b", "c"]), r'class_names: \["a", "b", "c"\] beside'),
+        (lambda c: c["input"].update(mean=[0.25]), r"input.mean: \[0.25\] beside"),
+        (lambda c: c.pop("version"), "version: null beside, 1 inside"),
+    ],
+)
+def test_a_config_beside_weights_must_be_the_one_inside(change, words: str, folder: Path):
+    config = json.loads((folder / CONFIG).read_text())
+    change(config)
+    (folder / CONFIG).write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=words):
+        load(folder)
+    load(folder / WEIGHTS)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", ""])
+def test_a_config_beside_weights_that_is_none_is_refused(content: str, folder: Path):
+    (folder / CONFIG).write_text(content)
+    with pytest.raises(CheckpointError, match=r"config.json: (not readable|a JSON object)"):
+        load(folder)
+
+
 def test_loading_leaves_the_callers_random_numbers_alone(folder: Path):
     torch.manual_seed(5)
     wanted = torch.rand(3)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import vitreous
 from vitreous.cli import (
     evaluate,
+    export,
     measure,
     plan,
     predict,
     presets,
+    probe,
     report,
     study,
     train,
@@ -26,6 +28,8 @@ VERBS = {
     "evaluate": evaluate,
     "predict": predict,
     "verify": verify,
+    "probe": probe,
+    "export": export,
     "plan": plan,
     "measure": measure,
     "presets": presets,
