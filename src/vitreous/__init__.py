@@ -29,7 +29,7 @@ HOMES = {
     "build": "models.classifier",
     "count_parameters": "cost.parameters",
     "export_onnx": "export.onnx",
-    "fine_tune": "training.run",
+    "fine_tune": "training.fine_tuning",
     "load": "checkpoints.store",
     "load_source": "data.sources",
     "patchify": "nn.patches",
@@ -73,10 +73,10 @@ if TYPE_CHECKING:
     from vitreous.studies.runner import run_study as run_study
     from vitreous.studies.scores import RandomScores as RandomScores
     from vitreous.studies.study import Study as Study
+    from vitreous.training.fine_tuning import fine_tune as fine_tune
     from vitreous.training.folder import Result as Result
     from vitreous.training.predict import predict as predict
     from vitreous.training.probe import probe as probe
-    from vitreous.training.run import fine_tune as fine_tune
     from vitreous.training.run import train as train
     from vitreous.training.verify import verify as verify
 

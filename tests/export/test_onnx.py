@@ -194,6 +194,16 @@ def test_parts_of_the_extra_that_are_absent_are_named(monkeypatch, tmp_path):
         export_onnx(build(DIGITS), tmp_path / "x.onnx")
 
 
+@needs_onnx
+def test_a_folder_is_no_file_and_2_gb_are_the_end(monkeypatch, tmp_path):
+    with pytest.raises(RunError, match="is a folder; name the file in it"):
+        export_onnx(build(DIGITS), tmp_path)
+    monkeypatch.setattr(exporting, "LARGEST", 1000)
+    with pytest.raises(RunError, match="holds 1,000 bytes at most, and these are"):
+        export_onnx(build(DIGITS), tmp_path / "x.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_freezing_changes_no_answer_and_leaves_the_model_as_it_was():
     model, images = build(DIGITS).train(), torch.randn(2, *SHAPE)
     fixed = frozen(model, SIZE)

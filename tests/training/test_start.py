@@ -24,11 +24,12 @@ from vitreous.errors import CheckpointError, ConfigError, RunError
 from vitreous.models.classifier import build
 from vitreous.objectives.classification import classification_loss
 from vitreous.protocol.splits import training_and_validation
+from vitreous.training.fine_tuning import fine_tune
 from vitreous.training.folder import RUN
 from vitreous.training.job import Job, job_of
 from vitreous.training.layers import layer_of
 from vitreous.training.optimizers import make_optimizers
-from vitreous.training.run import batches, fine_tune, fresh_state, labelled, run
+from vitreous.training.run import batches, fresh_state, labelled, run
 from vitreous.training.start import Start, begin, open_weights, slow_down, start_from
 from vitreous.training.verify import verify
 
@@ -170,7 +171,7 @@ def test_the_run_folder_says_what_it_started_from(weights, tmp_path, no_report):
     assert start["sha256"] == job.start.sha256
     assert start["layer_decay"] == 0.5
     assert "the head of 4 classes is dropped" in start["notes"][0]
-    assert f"`{weights}`, sha256 {start['sha256']}" in (tmp_path / "run" / "README.md").read_text()
+    assert f"{weights}, sha256 {start['sha256']}" in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_a_run_without_a_start_records_none():

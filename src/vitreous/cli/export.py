@@ -8,7 +8,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from vitreous.cli.options import add_json, print_json
+from vitreous.cli.options import add_heads, add_json, print_json
 from vitreous.errors import ConfigError
 
 __all__ = ["add_arguments", "run"]
@@ -26,6 +26,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="another size than the model's: 32 or 32x48 (rows x columns)",
     )
+    add_heads(verb)
     add_json(verb)
 
 
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.onnx:
         raise ConfigError("say which format: --onnx")
     size = None if arguments.image_size is None else read_size(arguments.image_size)
-    model, place = open_weights(arguments.weights)
+    model, place = open_weights(arguments.weights, heads=arguments.heads)
     out = arguments.out or default_file(arguments.weights, place)
     with busy("tracing, writing, reading back and comparing"):
         exported = export_onnx(model, out, image_size=size)

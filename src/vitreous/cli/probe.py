@@ -8,7 +8,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from vitreous.cli.options import add_json, print_json, warn
+from vitreous.cli.options import add_heads, add_json, print_json, warn
 
 __all__ = ["add_arguments", "run"]
 
@@ -19,6 +19,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--source", default="mnist", help="as for train (default: mnist)")
     verb.add_argument("--out", type=Path, help="folder (default: runs/probe-NAME)")
     verb.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
+    add_heads(verb)
     add_json(verb)
 
 
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.weights,
             arguments.source,
             out=out,
+            heads=arguments.heads,
             device=arguments.device,
             progress=progress,
         )

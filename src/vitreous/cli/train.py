@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vitreous.cli.options import (
     MODEL,
     Chosen,
+    add_heads,
     add_json,
     add_settings,
     chosen_settings,
@@ -54,6 +55,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         help="with --from: each layer below the head learns by this factor more slowly (0.75)",
     )
+    add_heads(verb)
     verb.add_argument("--seed", type=int, help="of every random number of the run (default: 0)")
     verb.add_argument("--out", type=Path, help="run folder (default: runs/PRESET-seedN)")
     verb.add_argument("--resume", type=Path, metavar="RUN", help="go on with a stopped run")
@@ -149,6 +151,7 @@ def fine_tuned(
         dataset,
         freeze=arguments.freeze,
         layer_decay=arguments.layer_decay,
+        heads=arguments.heads,
         **{name: getattr(chosen.config, name) for name in chosen.names & MODEL.keys()},
     )
     for note in start.notes:
@@ -173,7 +176,7 @@ def resumed(arguments: argparse.Namespace) -> tuple["Job", Path]:
     from vitreous.training.job import job_of
 
     own = ("preset", "recipe", "config", "changes", "source", "skip_corrupt", "seed", "out")
-    own += ("weights", "freeze", "layer_decay")
+    own += ("weights", "freeze", "layer_decay", "heads")
     given = {name: getattr(arguments, name) for name in own}
     clash = [n for n, v in given.items() if v not in (None, []) and v is not False]
     if clash:

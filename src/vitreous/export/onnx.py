@@ -33,6 +33,8 @@ BATCHES = (1, 3, 7)
 """Sizes that are compared; none of them is the one that the graph is traced with."""
 TRACED = 2
 TOLERANCE = 1e-4
+LARGEST = 2_000_000_000
+"""Bytes of weights; a protocol buffer ends at 2 GiB."""
 NEEDED = ("onnx", "onnxruntime", "onnxscript")
 
 
@@ -81,6 +83,10 @@ def export_onnx(
     shape = (model.config.channels, y, x)
     path = Path(path)
     weights = sum(tensor.nbytes for tensor in fixed.state_dict().values())
+    if path.is_dir():
+        raise RunError(f"{path} is a folder; name the file in it")
+    if weights > LARGEST:
+        raise RunError(f"one ONNX file holds {LARGEST:,} bytes at most, and these are {weights:,}")
     require_room(path.parent, 2 * weights + 1_000_000)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)

@@ -8,6 +8,7 @@ from vitreous.checkpoints.card import Measured, rewrite_results, write_card
 from vitreous.checkpoints.store import CONFIG
 from vitreous.protocol import ledger
 from vitreous.training.folder import LEDGER, RUN, Result, read_json, read_result
+from vitreous.training.report import origin_of
 
 __all__ = ["render_card", "renew_card"]
 
@@ -68,10 +69,8 @@ def figures(result: Result) -> list[tuple[str, str]]:
 
 def origins(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Command, machine, data, and the weights that it started from."""
-    start = job.get("start")
-    begun = f"`{start['weights']}`, sha256 {start['sha256']}" if start else "random numbers"
     return [
-        ("started from", begun),
+        ("started from", origin_of(job)),
         ("command", f"`{job['command']}`"),
         ("machine", job["machine"]),
         ("data", f"{job['source']}; {job['note']}" if job["note"] else job["source"]),

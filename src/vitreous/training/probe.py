@@ -93,16 +93,18 @@ def probe(
     source: str | Path | Dataset = "mnist",
     *,
     out: str | Path = "runs/probe",
+    heads: int | None = None,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Probed:
     """Read a model's features (`model.encode`) by logistic regression and by nearest neighbours.
 
     The model is not trained. The result and the look at the test set are written to the folder
-    `out`; its ledger counts them if there were several. Raises CheckpointError or DataError.
+    `out`; its ledger counts them if there were several. `heads` is for files that do not say how
+    many they have. Raises CheckpointError or DataError.
     """
     dataset = load_source(source)
-    model, sha256, notes = fitted_model(weights, dataset)
+    model, sha256, notes = fitted_model(weights, dataset, heads)
     run_on = choose_device(device)
     encode = Encoder(model.to(run_on), image_input_of(model, dataset), progress, dataset)
     chosen_on, selected_on = training_and_validation(dataset.train_labels)
@@ -135,9 +137,11 @@ def probe(
     return probed
 
 
-def fitted_model(weights: str | Path, dataset: Dataset) -> tuple[Classifier, str, tuple[str, ...]]:
+def fitted_model(
+    weights: str | Path, dataset: Dataset, heads: int | None
+) -> tuple[Classifier, str, tuple[str, ...]]:
     """The model in eval mode, fitted to images of the data's size and channels."""
-    source, place = open_weights(weights)
+    source, place = open_weights(weights, heads=heads)
     config = fitted_config(source.config, dataset)
     tensors, notes = refit(source, config)
     model = build(config)

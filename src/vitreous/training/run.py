@@ -5,7 +5,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +21,6 @@ from vitreous.config import Recipe, ViTConfig
 from vitreous.data.augment import affine
 from vitreous.data.batches import batch_indices
 from vitreous.data.dataset import Dataset
-from vitreous.data.sources import load_source
 from vitreous.errors import RunError
 from vitreous.frontends.image import normalise
 from vitreous.models.classifier import build
@@ -49,10 +48,10 @@ from vitreous.training.memory import hold_memory
 from vitreous.training.optimizers import make_optimizers, rate
 from vitreous.training.precision import Working
 from vitreous.training.report import record_mistakes, render_report
-from vitreous.training.start import begin, hold_still, slow_down, start_from
+from vitreous.training.start import begin, hold_still, slow_down
 from vitreous.training.state import Epoch, State, restore, snapshot
 
-__all__ = ["Labelled", "fine_tune", "rehearse", "run", "score_test", "train"]
+__all__ = ["Labelled", "rehearse", "result_of", "run", "score_test", "train"]
 
 SECONDS_BETWEEN_SNAPSHOTS = 30.0
 Item = TypeVar("Item")
@@ -77,29 +76,6 @@ def train(
     """
     job = make_job(config, source, recipe=recipe, seed=seed, device=device)
     return result_of(job, out, resume=resume)
-
-
-def fine_tune(  # noqa: PLR0913 - those of `train`, and how the backbone follows
-    weights: str | Path,
-    source: str | Path | Dataset = "mnist",
-    *,
-    recipe: str | Recipe = "fast",
-    seed: int = 0,
-    out: str | Path = "runs/fine-tuned",
-    resume: bool = False,
-    freeze: bool = False,
-    layer_decay: float | None = None,
-    device: str = "auto",
-) -> Result:
-    """`train` from the weights of a run, a file, a hub repository or another library's checkpoint.
-
-    The head is new. `freeze` trains it alone; `layer_decay` (0.75 is usual) lets each layer below
-    it learn by so much more slowly. Raises CheckpointError too.
-    """
-    dataset = load_source(source)
-    config, start = start_from(weights, dataset, freeze=freeze, layer_decay=layer_decay)
-    job = make_job(config, dataset, recipe=recipe, seed=seed, device=device)
-    return result_of(replace(job, start=start), out, resume=resume)
 
 
 def result_of(job: Job, out: str | Path, *, resume: bool) -> Result:

@@ -71,9 +71,7 @@ class Start:
         return cls(**{**values, "notes": tuple(values["notes"])})
 
 
-def open_weights(
-    weights: str | Path, *, revision: str | None = None, heads: int | None = None
-) -> tuple[Classifier, Path]:
+def open_weights(weights: str | Path, *, heads: int | None = None) -> tuple[Classifier, Path]:
     """The model that a path or a hub name holds, ours or another library's, and where its files
     are.
 
@@ -81,7 +79,7 @@ def open_weights(
     """
     place = Path(weights)
     if is_hub_name(weights):
-        place = fetch(str(weights), (store.CONFIG, store.WEIGHTS), revision)
+        place = fetch(str(weights), (store.CONFIG, store.WEIGHTS))
     if not place.exists():
         raise CheckpointError(f"{weights}: there is no such file or folder")
     if store.is_ours(place):
@@ -98,7 +96,7 @@ def start_from(
     *,
     freeze: bool = False,
     layer_decay: float | None = None,
-    revision: str | None = None,
+    heads: int | None = None,
     **changes: Any,
 ) -> tuple[ViTConfig, Start]:
     """The config and the start of a run on these data from trained weights.
@@ -107,7 +105,7 @@ def start_from(
     leave every tensor as it is (rates of dropout and such). Raises CheckpointError or ConfigError.
     """
     Start(weights="", sha256="", freeze=freeze, layer_decay=layer_decay)  # refuse before reading
-    model, place = open_weights(weights, revision=revision)
+    model, place = open_weights(weights, heads=heads)
     config = fitted_config(model.config, dataset, **changes)
     tensors, notes = refit(model, config)
     return config, Start(
