@@ -155,8 +155,8 @@ def main() -> None:
     )
     if BUSY > 1:
         counted += (
-            f"\nOther work was running (load {BUSY:.1f} before): milliseconds say little, and of the "
-            "ratios only those that stay away from 1 over all rounds.\n"
+            f"\nOther work was running (load {BUSY:.1f} before): milliseconds say little, and of "
+            "the ratios only those that stay away from 1 over all rounds.\n"
         )
     parts = ["# Inference in several runtimes\n", setting(), counted, *sections]
     publish("inference", "\n".join(parts), write=chosen.write)
