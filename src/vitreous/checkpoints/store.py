@@ -94,6 +94,8 @@ def is_ours(place: Path) -> bool:
     """Whether a folder or file claims to be a checkpoint of ours, damaged or not."""
     try:
         if place.is_dir():
+            if not (place / CONFIG).exists():
+                return is_ours(place / WEIGHTS)
             beside = json.loads((place / CONFIG).read_text(encoding="utf-8"))
             return isinstance(beside, dict) and beside.get("library_name") == "vitreous"
         with safetensors.safe_open(place, framework="pt") as file:
