@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -29,11 +30,15 @@ def commands(page: Path) -> list[list[str]]:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the project's studies, a drawing of a seven and a model of timm's."""
+    """A folder as a reader might have one: studies, a drawing, a model of timm's, data."""
     drawing = Image.new("L", (120, 160), 250)
     drawing.paste(20, (30, 30, 90, 40))
     drawing.paste(20, (78, 40, 90, 130))
     drawing.save(tmp_path / "seven.png")
+    letters = np.random.default_rng(0).integers(0, 256, (240, 28, 28), dtype=np.uint8)
+    names = ("x_train", "y_train", "x_test", "y_test")
+    parts = (letters[:200], np.arange(200) % 4, letters[200:], np.arange(40) % 4)
+    np.savez(tmp_path / "letters.npz", **dict(zip(names, parts, strict=True)))
     shutil.copytree(ROOT / "studies", tmp_path / "studies", ignore=shutil.ignore_patterns(".cells"))
     shutil.copytree(ROOT / "tests" / "golden" / "weights" / "timm_vit_cls", tmp_path / "weights")
     monkeypatch.chdir(tmp_path)

@@ -30,6 +30,8 @@ HOMES = {
     "count_parameters": "cost.parameters",
     "draw": "inspection.diagram",
     "faithfulness": "inspection.faithfulness",
+    "export_onnx": "export.onnx",
+    "fine_tune": "training.fine_tuning",
     "load": "checkpoints.store",
     "load_source": "data.sources",
     "load_weights": "interop.load",
@@ -37,6 +39,7 @@ HOMES = {
     "plan": "cost.plan",
     "predict": "training.predict",
     "preset": "config",
+    "probe": "training.probe",
     "recipe": "config",
     "record_attention": "inspection.record",
     "relevance": "inspection.relevance",
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from vitreous.errors import RunError as RunError
     from vitreous.errors import ShapeError as ShapeError
     from vitreous.errors import VitreousError as VitreousError
+    from vitreous.export.onnx import export_onnx as export_onnx
     from vitreous.inspection.diagram import draw as draw
     from vitreous.inspection.faithfulness import faithfulness as faithfulness
     from vitreous.inspection.record import record_attention as record_attention
@@ -81,8 +85,10 @@ if TYPE_CHECKING:
     from vitreous.studies.runner import run_study as run_study
     from vitreous.studies.scores import RandomScores as RandomScores
     from vitreous.studies.study import Study as Study
+    from vitreous.training.fine_tuning import fine_tune as fine_tune
     from vitreous.training.folder import Result as Result
     from vitreous.training.predict import predict as predict
+    from vitreous.training.probe import probe as probe
     from vitreous.training.run import train as train
     from vitreous.training.verify import verify as verify
 

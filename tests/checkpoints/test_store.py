@@ -12,7 +12,7 @@ from torch import Tensor
 
 import vitreous
 from vitreous.checkpoints import store
-from vitreous.checkpoints.store import CONFIG, WEIGHTS, load, save
+from vitreous.checkpoints.store import CONFIG, WEIGHTS, is_ours, load, save
 from vitreous.config import ViTConfig
 from vitreous.errors import CheckpointError
 from vitreous.models.classifier import build
@@ -198,6 +198,44 @@ def test_a_config_that_is_no_json_is_refused(tmp_path: Path):
     safetensors.torch.save_file(weights, tmp_path / WEIGHTS, metadata={CONFIG: "{"})
     with pytest.raises(CheckpointError, match="holds no vitreous config"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c["model"].update(width=16), "in model.width: 16 beside, 8 inside; copy"),
+        (lambda c: c.update(class_names=["a", "b", "c"]), r'class_names: \["a", "b", "c"\] beside'),
+        (lambda c: c["input"].update(mean=[0.25]), r"input.mean: \[0.25\] beside"),
+        (lambda c: c.pop("version"), "version: null beside, 1 inside"),
+    ],
+)
+def test_a_config_beside_weights_must_be_the_one_inside(change, words: str, folder: Path):
+    config = json.loads((folder / CONFIG).read_text())
+    change(config)
+    (folder / CONFIG).write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=words):
+        load(folder)
+    load(folder / WEIGHTS)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", ""])
+def test_a_config_beside_weights_that_is_none_is_refused(content: str, folder: Path):
+    (folder / CONFIG).write_text(content)
+    with pytest.raises(CheckpointError, match=r"config.json: (not readable|a JSON object)"):
+        load(folder)
+
+
+def test_ours_are_told_from_others_by_config_or_by_what_the_weights_hold(folder: Path, tmp_path):
+    assert is_ours(folder)
+    assert is_ours(folder / WEIGHTS)
+    (folder / CONFIG).unlink()
+    assert is_ours(folder)
+    (folder / CONFIG).write_text('{"model_type": "vit"}')
+    assert not is_ours(folder)
+    safetensors.torch.save_file(build(CONFIG_OF).state_dict(), tmp_path / WEIGHTS)
+    assert not is_ours(tmp_path / WEIGHTS)
+    assert not is_ours(tmp_path)
+    assert not is_ours(tmp_path / "absent")
 
 
 def test_loading_leaves_the_callers_random_numbers_alone(folder: Path):

@@ -58,6 +58,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path, no_report):
 def test_a_run_that_ended_leaves_these_files_and_no_others(tmp_path):
     whole(make_job(), tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "README.md",
         "config.json",
         "history.json",
         "mistakes.json",

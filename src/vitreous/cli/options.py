@@ -14,7 +14,14 @@ from vitreous import settings
 from vitreous.config import PRESETS, RECIPES, Recipe, ViTConfig
 from vitreous.errors import ConfigError
 
-__all__ = ["add_json", "add_settings", "chosen_settings", "image_size", "print_json"]
+__all__ = [
+    "add_heads",
+    "add_json",
+    "add_settings",
+    "chosen_settings",
+    "image_size",
+    "print_json",
+]
 
 MODEL, RECIPE = settings.setting_types(ViTConfig), settings.setting_types(Recipe)
 
@@ -22,6 +29,11 @@ MODEL, RECIPE = settings.setting_types(ViTConfig), settings.setting_types(Recipe
 def add_json(verb: argparse.ArgumentParser) -> None:
     """`--json`, for programs."""
     verb.add_argument("--json", action="store_true", help="print JSON Lines instead of prose")
+
+
+def add_heads(verb: argparse.ArgumentParser) -> None:
+    """`--heads`, for weights of other libraries."""
+    verb.add_argument("--heads", type=int, help="attention heads, where the weights do not say")
 
 
 def image_size(text: str) -> int | tuple[int, int]:

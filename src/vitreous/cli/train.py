@@ -2,7 +2,7 @@
 
 Everything goes to one folder: weights, settings, the curve, the result, the test ledger and a
 report. After Ctrl-C, or a power cut, `vitreous train --resume FOLDER` goes on as if it had not
-stopped.
+stopped. With --from a run starts from trained weights, with a new head.
 """
 
 import argparse
@@ -11,7 +11,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitreous.cli.options import add_json, add_settings, chosen_settings, print_json, warn
+from vitreous.cli.options import (
+    MODEL,
+    Chosen,
+    add_heads,
+    add_json,
+    add_settings,
+    chosen_settings,
+    print_json,
+    warn,
+)
 from vitreous.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +42,20 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         "class, or hf:OWNER/NAME@REVISION:FILE.npz (default: mnist)",
     )
     verb.add_argument("--skip-corrupt", action="store_true", help="leave unreadable images out")
+    verb.add_argument(
+        "--from",
+        dest="weights",
+        metavar="WEIGHTS",
+        help="start from a run, a weights file or OWNER/NAME on the hub, with a new head",
+    )
+    verb.add_argument("--freeze", action="store_true", help="with --from: train the head alone")
+    verb.add_argument(
+        "--layer-decay",
+        type=float,
+        metavar="FACTOR",
+        help="with --from: each layer below the head learns by this factor more slowly (0.75)",
+    )
+    add_heads(verb)
     verb.add_argument("--seed", type=int, help="of every random number of the run (default: 0)")
     verb.add_argument("--out", type=Path, help="run folder (default: runs/PRESET-seedN)")
     verb.add_argument("--resume", type=Path, metavar="RUN", help="go on with a stopped run")
@@ -96,6 +119,12 @@ def started(arguments: argparse.Namespace) -> tuple["Job", Path]:
         dataset: Dataset = load_source(source, progress=progress, **options)
     if dataset.note:
         warn(f"{source}: {dataset.note}")
+    if arguments.weights:
+        return fine_tuned(arguments, chosen, dataset, seed)
+    if arguments.freeze or arguments.layer_decay is not None:
+        raise ConfigError(
+            "--freeze and --layer-decay are about trained weights: add --from WEIGHTS"
+        )
     config, adopted = chosen.config, adopt_input(chosen.config, dataset)
     if adopted != config and not chosen.names & {"image_size", "channels", "classes"}:
         warn(
@@ -105,6 +134,31 @@ def started(arguments: argparse.Namespace) -> tuple["Job", Path]:
         config = adopted
     job = Job(config, chosen.recipe, dataset, seed, choose_device(arguments.device))
     name = f"{chosen.preset}-seed{seed}"
+    return job, arguments.out or free_folder(Path("runs") / name)
+
+
+def fine_tuned(
+    arguments: argparse.Namespace, chosen: Chosen, dataset: "Dataset", seed: int
+) -> tuple["Job", Path]:
+    """A new run from trained weights, whose config is theirs."""
+    from vitreous.training.job import Job, choose_device
+    from vitreous.training.start import start_from
+
+    if chosen.preset != PRESET or arguments.preset:
+        raise ConfigError(f"--from brings its own model; leave out the preset {chosen.preset!r}")
+    config, start = start_from(
+        arguments.weights,
+        dataset,
+        freeze=arguments.freeze,
+        layer_decay=arguments.layer_decay,
+        heads=arguments.heads,
+        **{name: getattr(chosen.config, name) for name in chosen.names & MODEL.keys()},
+    )
+    for note in start.notes:
+        warn(f"{arguments.weights}: {note}")
+    device = choose_device(arguments.device)
+    job = Job(config, chosen.recipe, dataset, seed, device, start)
+    name = f"{Path(arguments.weights).stem}-tuned-seed{seed}"
     return job, arguments.out or free_folder(Path("runs") / name)
 
 
@@ -122,6 +176,7 @@ def resumed(arguments: argparse.Namespace) -> tuple["Job", Path]:
     from vitreous.training.job import job_of
 
     own = ("preset", "recipe", "config", "changes", "source", "skip_corrupt", "seed", "out")
+    own += ("weights", "freeze", "layer_decay", "heads")
     given = {name: getattr(arguments, name) for name in own}
     clash = [n for n, v in given.items() if v not in (None, []) and v is not False]
     if clash:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from vitreous.checkpoints.refit import refit
 from vitreous.config import Pair, ViTConfig
 from vitreous.errors import CheckpointError, ConfigError
 from vitreous.frontends.image import ImageInput
 from vitreous.models.classifier import Classifier, build
 from vitreous.nn.patches import PatchEmbed
-from vitreous.nn.positions import resize_table
 
 __all__ = ["change_channels", "change_size"]
 
@@ -21,13 +21,10 @@ def change_size(model: Classifier, image_size: int | Pair) -> Classifier:
         config = replace(model.config, image_size=image_size)
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
-    state = model.state_dict()
-    if config.positions == "learned":
-        table = state["pos_embed.table"]
-        resized = resize_table(table, model.config.grid, config.grid, config.position_resize)
-        state |= {"pos_embed.table": resized, "pos_embed.grid": torch.tensor(config.grid)}
+    body, _ = refit(model, config)
     given = model.image_input
-    return rebuilt(model, config, state, given and replace(given, size=config.image_shape))
+    given = given and replace(given, size=config.image_shape)
+    return rebuilt(model, config, model.state_dict() | body, given)
 
 
 def change_channels(model: Classifier, channels: int) -> Classifier:

@@ -18,6 +18,7 @@ from vitreous.data.sources import load_source
 from vitreous.errors import ConfigError, RunError
 from vitreous.protocol.splits import training_and_validation
 from vitreous.training.folder import RUN, read_json
+from vitreous.training.start import Start
 
 __all__ = ["Job", "adopt_input", "choose_device", "dataset_of", "job_of", "make_job"]
 
@@ -31,6 +32,8 @@ class Job:
     dataset: Dataset
     seed: int
     device: torch.device
+    start: Start | None = None
+    """Trained weights to start from, instead of random numbers."""
 
     def __post_init__(self) -> None:
         wanted = adopt_input(self.config, self.dataset)
@@ -60,6 +63,11 @@ class Job:
         """Of the working weights and activations."""
         return getattr(torch, self.recipe.precision)
 
+    @property
+    def frozen(self) -> bool:
+        """Whether only the head learns."""
+        return self.start is not None and self.start.freeze
+
     def describe(self) -> dict[str, Any]:
         """Everything that a reader needs to run this again, as JSON values."""
         training, validation = training_and_validation(self.dataset.train_labels)
@@ -74,6 +82,7 @@ class Job:
             "split": {"training": len(training), "validation": len(validation)},
             "machine": machine(self.device),
             "versions": {"vitreous": vitreous.__version__, "torch": str(torch.__version__)},
+            **({"start": self.start.describe()} if self.start else {}),
         }
 
 
@@ -98,9 +107,10 @@ def job_of(out: Path, *, device: str) -> Job:
         config = settings.from_dict(ViTConfig, recorded["config"])
         recipe = settings.from_dict(Recipe, recorded["recipe"])
         seed = int(recorded["seed"])
+        start = Start.recorded(recorded["start"]) if "start" in recorded else None
     except (KeyError, TypeError) as error:
         raise RunError(f"{out / RUN}: {error} is absent or of the wrong kind") from error
-    return Job(config, recipe, dataset_of(out), seed, choose_device(device))
+    return Job(config, recipe, dataset_of(out), seed, choose_device(device), start)
 
 
 def dataset_of(out: Path, source: str | Path | Dataset | None = None) -> Dataset:

@@ -24,7 +24,7 @@ from vitreous.training.folder import (
     read_result,
 )
 
-__all__ = ["record_mistakes", "render_report"]
+__all__ = ["origin_of", "record_mistakes", "render_report"]
 
 SHOWN = 24
 
@@ -106,11 +106,22 @@ def data_of(job: Mapping[str, Any]) -> dict[str, object]:
         "to train on": f"{split['training']:,} images",
         "to select on": f"the last {split['validation']:,} training images",
         **{f"{name}, sha256": value for name, value in job["data_sha256"].items()},
+        "started from": origin_of(job),
         "command": job["command"],
         "started": job["started"],
         "machine": job["machine"],
         "versions": ", ".join(f"{name} {version}" for name, version in job["versions"].items()),
     }
+
+
+def origin_of(job: Mapping[str, Any]) -> str:
+    """Which weights the run began with, and how they were to follow."""
+    start = job.get("start")
+    if not start:
+        return "random numbers"
+    pace = f"layer decay {start['layer_decay']}" if start["layer_decay"] else "all at one rate"
+    pace = "frozen but for its head" if start["freeze"] else pace
+    return f"{start['weights']}, sha256 {start['sha256']}; {pace}; {'; '.join(start['notes'])}"
 
 
 def accuracy_chart(history: Sequence[Mapping[str, Any]], result: Result) -> str:

@@ -28,6 +28,7 @@ from vitreous.objectives.classification import classification_loss
 from vitreous.protocol.seeds import stream
 from vitreous.protocol.splits import floor, training_and_validation
 from vitreous.protocol.stopping import Patience
+from vitreous.training.card import render_card
 from vitreous.training.evaluate import Score, score
 from vitreous.training.folder import (
     HISTORY,
@@ -47,9 +48,10 @@ from vitreous.training.memory import hold_memory
 from vitreous.training.optimizers import make_optimizers, rate
 from vitreous.training.precision import Working
 from vitreous.training.report import record_mistakes, render_report
+from vitreous.training.start import begin, hold_still, slow_down
 from vitreous.training.state import Epoch, State, restore, snapshot
 
-__all__ = ["Labelled", "rehearse", "run", "score_test", "train"]
+__all__ = ["Labelled", "rehearse", "result_of", "run", "score_test", "train"]
 
 SECONDS_BETWEEN_SNAPSHOTS = 30.0
 Item = TypeVar("Item")
@@ -73,6 +75,11 @@ def train(
     torch's global generator is seeded anew at every step.
     """
     job = make_job(config, source, recipe=recipe, seed=seed, device=device)
+    return result_of(job, out, resume=resume)
+
+
+def result_of(job: Job, out: str | Path, *, resume: bool) -> Result:
+    """The result of a job; raises KeyboardInterrupt, saved, after Ctrl-C."""
     events = run(job, Path(out), resume=resume)
     with interrupts_held() as interrupted, closing(events):
         for event in events:
@@ -114,10 +121,15 @@ def fresh_state(job: Job) -> State:
         model = build(job.config)
     model.class_names = list(job.dataset.class_names)
     model.image_input = job.dataset.input
+    if job.start:
+        begin(job.start, model)
     model = model.to(job.device)
+    optimizers = make_optimizers(model, job.recipe)
+    if job.start:
+        slow_down(job.start, model, optimizers)
     state = State(
         working=Working(model, job.dtype),
-        optimizers=make_optimizers(model, job.recipe),
+        optimizers=optimizers,
         patience=Patience(job.recipe.patience, job.recipe.min_delta),
     )
     if job.recipe.average:
@@ -151,8 +163,8 @@ def occupied(out: Path) -> str:
 def check_same_run(described: dict[str, Any], out: Path) -> None:
     """Raise RunError where a folder holds another run than this one, or one that has ended."""
     recorded = read_json(out / RUN)
-    for name in ("seed", "config", "recipe", "data_sha256"):
-        if recorded.get(name) != described[name]:
+    for name in ("seed", "config", "recipe", "data_sha256", "start"):
+        if recorded.get(name) != described.get(name):
             raise RunError(f"{out}: that run was started with another {name}; nothing was changed")
     if not (out / SNAPSHOT).exists():
         raise RunError(f"{out}: {occupied(out)}; there is nothing to resume")
@@ -201,7 +213,7 @@ def steps_of_epoch(job: Job, state: State, data: Labelled) -> Iterator[Step]:
     total = job.steps
     steps = fit(
         state.working,
-        partial(loss_of, smoothing=job.recipe.label_smoothing),
+        partial(loss_of, smoothing=job.recipe.label_smoothing, still=job.frozen),
         batches(job, state, data),
         state.optimizers,
         rate=lambda step: rate(step, total, job.recipe),
@@ -238,8 +250,10 @@ def timed(items: Iterator[Item]) -> Iterator[tuple[Item, float]]:
         yield item, time.monotonic() - started
 
 
-def loss_of(model: nn.Module, batch: Batch, *, smoothing: float) -> Tensor:
-    """The objective of one batch."""
+def loss_of(model: nn.Module, batch: Batch, *, smoothing: float, still: bool) -> Tensor:
+    """The objective of one batch; `still`: only the head is in training mode."""
+    if still:
+        hold_still(model)
     return classification_loss(model(batch.images), batch.labels, smoothing=smoothing)
 
 
@@ -332,6 +346,7 @@ def finish(job: Job, state: State, out: Path) -> Result:
     write_result(out, result)
     record_mistakes(out, job.dataset, tested)
     render_report(out)
+    render_card(out)
     return result
 
 

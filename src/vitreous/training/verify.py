@@ -12,6 +12,7 @@ from vitreous.data.dataset import Dataset
 from vitreous.errors import CheckpointError
 from vitreous.models.classifier import Classifier
 from vitreous.protocol.splits import floor, training_and_validation
+from vitreous.training.card import renew_card
 from vitreous.training.evaluate import Score, score
 from vitreous.training.folder import (
     HISTORY,
@@ -125,6 +126,7 @@ def score_again(folder: Path, source: str | Path | Dataset | None, *, purpose: s
     tested = score_test(model.to(device), dataset, device)
     record_test(folder, purpose, tested)
     render_report(folder)
+    renew_card(folder)
     return tested
 
 

@@ -1,0 +1,1 @@
+"""Models in formats of other programs, read back there and compared before anything is said."""
