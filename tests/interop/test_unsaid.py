@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 
 from tests.interop.golden_weights import CASES, ROOT
-from vitreous import CheckpointError, ViTConfig, build, load_weights
+from vitreous import CheckpointError, ViTConfig, build, load_weights, save
 from vitreous.interop.write import write_weights
 
 WITH_CONFIG = [
@@ -110,3 +110,16 @@ def test_openclips_own_activation_is_gelu_and_its_towers_of_timm_are_read(tmp_pa
     images = torch.randn(2, 3, 16, 16)
     assert torch.equal(model.encode(images), plain.encode(images))
     assert replace(model.config, classes=5) == plain.config
+
+
+def test_a_checkpoint_of_ours_is_read_with_everything_that_it_knows(tmp_path):
+    config = ViTConfig(image_size=28, width=16, depth=1, heads=2, classes=3)
+    model = build(config).eval()
+    model.class_names = ["one", "two", "three"]
+    save(model, tmp_path)
+    again, report = load_weights(tmp_path)
+    assert report.format == "vitreous"
+    assert len(report.rows) == len(model.state_dict())
+    assert (again.class_names, again.image_input) == (model.class_names, model.image_input)
+    images = torch.randn(1, 1, 28, 28)
+    assert torch.equal(again(images), model(images))

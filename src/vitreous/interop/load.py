@@ -1,6 +1,5 @@
 """Anyone's weights as one of our models, with a full account."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitreous import settings
 from vitreous.checkpoints import store
 from vitreous.config import Pair, ViTConfig, pair
 from vitreous.errors import CheckpointError, ConfigError
@@ -48,10 +46,36 @@ def load_weights(
     wrong shape or kind, numbers that are not finite, and outputs that differ.
     """
     container = open_weights(path)
+    if store.CONFIG in container.metadata:
+        model, report = own(container)
+    else:
+        model, report = foreign(container, heads, source_size, config)
+    report = replace(report, path=str(path))
+    if check is not None:
+        report = replace(report, checks=compare(model, Path(check), report.format))
+    return changed(model, report, image_size, channels)
+
+
+def own(container: Container) -> tuple[Classifier, Report]:
+    """A checkpoint of ours, whose config travels in it."""
+    model = store.load(container.path)
+    rows = [
+        Row(name, tuple(tensor.shape), "taken", name) for name, tensor in container.content.items()
+    ]
+    return model, Report("vitreous", str(container.path), tuple(rows), conventions(model))
+
+
+def foreign(
+    container: Container,
+    heads: int | None,
+    source_size: int | Pair | None,
+    config: ViTConfig | None,
+) -> tuple[Classifier, Report]:
+    """Another library's file, or bare tensors of ours."""
     try:
         tensors, rows, notes = unwrap(container.content)
         asked = Asked(Tensors(tensors), container.config or {}, heads, source_size)
-        form = recognise(asked.tensors, container, config)
+        form = recognise(asked.tensors, config)
         found = form.read(asked)
         model, taken = assemble(found)
     except (CheckpointError, ConfigError) as error:
@@ -61,21 +85,19 @@ def load_weights(
             f"{container.path}: its config or names cannot be read: {error!r}"
         ) from error
     report = Report(
-        format=form.name,
-        path=str(path),
-        rows=(*taken, *rows),
-        conventions=conventions(model),
+        form.name,
+        str(container.path),
+        (*taken, *rows),
+        conventions(model),
         notes=(*notes, *found.notes),
     )
-    if check is not None:
-        report = replace(report, checks=compare(model, Path(check), report.format))
-    return changed(model, report, image_size, channels)
+    return model, report
 
 
-def recognise(tensors: Tensors, container: Container, config: ViTConfig | None) -> Format:
+def recognise(tensors: Tensors, config: ViTConfig | None) -> Format:
     """The one format whose names these are. Raises CheckpointError for none, or several."""
     if OURS in tensors:
-        return Format("vitreous", lambda _: True, lambda asked: read_ours(asked, container, config))
+        return Format("vitreous", lambda _: True, lambda asked: read_ours(asked, config))
     fitting = [form for form in FORMATS if form.knows(tensors)]
     if len(fitting) == 1:
         return fitting[0]
@@ -150,13 +172,8 @@ def changed(
 OURS = "encoder.blocks.0.attn.qkv.weight"
 
 
-def read_ours(asked: Asked, container: Container, config: ViTConfig | None) -> Found:
-    """Bare tensors of ours: the config is given, travels in the file, or lies beside it."""
-    if config is None and store.CONFIG in container.metadata:
-        said = store.read_config(container.path, container.metadata)
-        config = settings.from_dict(ViTConfig, said["model"])
-    if config is None and isinstance(asked.said("model"), Mapping):
-        config = settings.from_dict(ViTConfig, asked.said("model"))
+def read_ours(asked: Asked, config: ViTConfig | None) -> Found:
+    """Bare tensors of ours, as a training script saved them: their config is given."""
     if config is None:
         raise CheckpointError(
             "it holds tensors of ours and no config: give config=..., or load the run's folder"
