@@ -6,7 +6,7 @@ from hypothesis import assume, example, given, settings
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from tests.models.drawn import configs
+from tests.models.drawn import own_configs
 from vitreous import Recipe, ViTConfig, build, count_parameters, preset
 from vitreous.cost.activations import BYTES, live, saved
 from vitreous.cost.memory import answering, training
@@ -48,7 +48,7 @@ def kept_by_autograd(config: ViTConfig, precision: str, images: int) -> int:
     return sum(size for place, size in kept.items() if place not in weights) - labels
 
 
-@given(config=configs())
+@given(config=own_configs())
 @example(config=SMALL)
 @example(config=replace(SMALL, norm="post", final_norm=False))
 @example(config=replace(SMALL, positions="rotary", class_token=False, pooling="mean"))
@@ -116,7 +116,7 @@ def test_answering_on_paper_needs_what_torch_allocates(change):
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-@given(config=configs())
+@given(config=own_configs())
 @example(config=SMALL)
 @example(
     config=replace(
@@ -144,7 +144,7 @@ def test_copies_that_a_recipe_keeps_are_in_the_weights(setting, more):
     assert kept.weights - bare.weights == more * count_parameters(SMALL)
 
 
-@given(config=configs())
+@given(config=own_configs())
 @settings(deadline=None, max_examples=50)
 def test_a_larger_batch_needs_more_by_as_much_for_every_image(config):
     batches = [training(config, Recipe(batch_size=batch)) for batch in (1, 2, 3)]
@@ -153,7 +153,7 @@ def test_a_larger_batch_needs_more_by_as_much_for_every_image(config):
     assert batches[0].total < batches[1].total < batches[2].total
 
 
-@given(config=configs())
+@given(config=own_configs())
 @settings(deadline=None, max_examples=50)
 def test_the_total_is_more_than_what_is_there_anyway_and_not_more_than_all(config):
     for needs in (training(config, Recipe()), answering(config, Recipe())):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.models.drawn import configs
+from tests.models.drawn import own_configs
 from vitreous import DataError, Recipe, ViTConfig, preset
 from vitreous.cost.calibration import HEAD_DIMS, NAMES, Calibration, calibration_file, read
 from vitreous.cost.flops import first_map, forward
@@ -26,7 +26,7 @@ def machine(**seconds: float) -> Calibration:
     return Calibration(machine="abacus", threads=1, torch="0", measured="now", curves=curves)
 
 
-@given(config=configs())
+@given(config=own_configs())
 @example(config=SMALL)
 @example(config=replace(SMALL, pooling="attention", activation="swiglu"))
 @settings(deadline=None, max_examples=50)
@@ -38,7 +38,7 @@ def test_an_answer_takes_as_long_as_its_multiply_adds_where_only_those_take_time
     assert predict(config, RECIPE, speeds).image == pytest.approx(wanted)
 
 
-@given(config=configs())
+@given(config=own_configs())
 @example(config=SMALL)
 @settings(deadline=None, max_examples=50)
 def test_a_step_leaves_out_tokens_that_nobody_pools_and_the_gradient_of_pixels(config):
@@ -49,7 +49,7 @@ def test_a_step_leaves_out_tokens_that_nobody_pools_and_the_gradient_of_pixels(c
     assert predict(config, RECIPE, speeds).step == pytest.approx(RECIPE.batch_size * wanted)
 
 
-@given(config=configs())
+@given(config=own_configs())
 @settings(deadline=None, max_examples=50)
 def test_every_weight_of_attention_is_paid_once(config):
     seconds = {f"attention{e}_inference_float32": 1.0 for e in HEAD_DIMS}
@@ -58,7 +58,7 @@ def test_every_weight_of_attention_is_paid_once(config):
     assert paid == pytest.approx(rows * config.tokens * config.heads)
 
 
-@given(config=configs())
+@given(config=own_configs())
 @settings(deadline=None, max_examples=50)
 def test_adamw_pays_for_every_parameter_and_muon_for_its_matrices(config):
     everything = predict(config, RECIPE, machine(adamw=1.0)).step

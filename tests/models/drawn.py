@@ -1,10 +1,12 @@
 """Configs drawn at random from all that can be built small."""
 
+from dataclasses import fields, replace
+
 from hypothesis import strategies as st
 
 from vitreous import ViTConfig
 
-__all__ = ["configs"]
+__all__ = ["configs", "own_configs"]
 
 rates = st.sampled_from([0.0, 0.1, 0.5])
 small = st.integers(1, 4)
@@ -70,4 +72,34 @@ def configs(draw: st.DrawFn) -> ViTConfig:
         attention_dropout=draw(rates),
         drop_path=draw(rates),
         classes=classes,
+    )
+
+
+OTHERS = (
+    "patch_bias",
+    "patch_norm",
+    "attention_width",
+    "embed_norm",
+    "distillation_token",
+    "pooled_norm",
+    "pre_logits",
+    "projection",
+    "head_reads",
+)
+"""Settings that only other libraries' models need."""
+
+
+def own_configs() -> st.SearchStrategy[ViTConfig]:
+    """Models as we train them: what a training step costs is planned to the byte for these only."""
+    usual = {field.name: field.default for field in fields(ViTConfig)}
+    plain = {name: usual[name] for name in OTHERS}
+    return configs().map(
+        lambda config: replace(
+            config,
+            **plain,
+            pooling="mean" if config.pooling in ("map", "distilled") else config.pooling,
+            positions="rotary" if config.positions == "rotary_unit" else config.positions,
+            width=config.width if config.attention_width is None else 4 * config.heads,
+            classes=max(config.classes, 1),
+        )
     )

@@ -253,7 +253,7 @@ def training_memory(plan: Plan) -> Iterator[Term]:
     yield Term("weights", f"{each} · parameters", needs.weights)
     yield Term("gradients", "4 · parameters", needs.gradients)
     if recipe.optimizer == "muon":
-        matrices = f"depth · (4 · width² + {ways(config) + 1} · width · hidden)"
+        matrices = f"depth · (4 · {squared(config)} + {ways(config) + 1} · width · hidden)"
         yield Term("matrices", matrices, parameters.hidden_matrices(config))
         yield Term("optimizer", "8 · parameters - 4 · matrices", needs.optimizer)
     else:
