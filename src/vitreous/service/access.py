@@ -103,7 +103,7 @@ class Access:
         self.limit = RateLimit(rate)
 
     def admit(self, request: Request) -> None:
-        """Raises RefusalError: 429 too often, 401 without the token; guesses count for their peer."""
+        """Raises RefusalError: 429 too often, 401 without the token; guesses count for a peer."""
         known = self.token is not None and self.holds_token(request)
         self.limit.take("token" if known else f"peer {peer(request)}")
         if self.token is not None and not known:

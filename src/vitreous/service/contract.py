@@ -1,13 +1,14 @@
 """What the service asks of a reader: image work apart from the model's work, which is batched."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from PIL import Image
 
 __all__ = ["Line", "Page", "Reader", "Reading"]
 
 
+@runtime_checkable
 class Line(Protocol):
     """One number of an image, as far as the service looks into it."""
 
@@ -27,6 +28,7 @@ class Line(Protocol):
         ...
 
 
+@runtime_checkable
 class Reading(Protocol):
     """What an image says."""
 
@@ -55,6 +57,7 @@ class Reading(Protocol):
         ...
 
 
+@runtime_checkable
 class Page(Protocol):
     """An image that is ready for the model."""
 
@@ -63,6 +66,7 @@ class Page(Protocol):
         ...
 
 
+@runtime_checkable
 class Reader(Protocol):
     """Reads numbers; its methods are called from worker threads."""
 

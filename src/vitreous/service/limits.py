@@ -89,7 +89,7 @@ class Room:
 def check_image(data: bytes, max_pixels: int) -> None:
     """Look at the header alone, before anything is decoded.
 
-    Raises RefusalError: 415 where the content is of no format that is read, whatever its name says, 413
+    Raises RefusalError: 415 where the content is of no format that is read, whatever its name, 413
     for more than `max_pixels` pixels; and ImageError where the header itself is damaged.
     """
     if not data:

@@ -88,6 +88,10 @@ class Batcher(Generic[Item, Answer]):
             items = [ticket.item for ticket in batch]
             answers = await loop.run_in_executor(self.thread, self.work, items)
             pairs = list(zip(batch, answers, strict=True))
+        except asyncio.CancelledError:
+            for ticket in batch:
+                ticket.answer.cancel()
+            raise
         except Exception as error:
             await self.answer_apart(batch, error)
             return
