@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     names = {name: name.replace("-", "_") for name in BOUNDS}
     given = {field: getattr(arguments, field) for field in names.values()}
     limits = Limits(**{field: value for field, value in given.items() if value is not None})
+    if not 0 <= arguments.drain < 86_400:
+        raise ConfigError(f"--drain {arguments.drain:g} must be seconds from 0 to a day")
     token = read_token(arguments.token_file)
     require_token(arguments.host, token)
     listening = listen(arguments.host, arguments.port)
