@@ -140,7 +140,10 @@ def form(data: bytes, dice: random.Random) -> dict[str, Any]:
     """A form that is sound, or nearly so."""
     field = dice.choice(("image",) * 6 + ("Image", "", "image\0", "x" * 9000))
     name = dice.choice(NAMES).encode(errors="replace")
-    disposition = b'Content-Disposition: form-data; name="%s"; filename="%s"' % (field.encode(), name)
+    disposition = b'Content-Disposition: form-data; name="%s"; filename="%s"' % (
+        field.encode(),
+        name,
+    )
     head = dice.choice((disposition,) * 6 + (b"", b"X: " + b"y" * 9000, disposition[:20], b"\xff:"))
     edge = dice.choice((b"--e",) * 6 + (b"--f", b"-", b""))
     end = dice.choice((b"\r\n--e--\r\n",) * 4 + (b"", b"\r\n--e", b"\r\n--e--" * 50))

@@ -44,7 +44,9 @@ class SmallReading:
     def to_dict(self) -> dict[str, Any]:
         lines = [asdict(line) for line in self.lines]
         for line in lines:
-            del line["alternatives"], line["attention"]
+            del line["alternatives"]
+            if line["attention"] is None:
+                del line["attention"]
         return {
             "text": self.text,
             "lines": lines,
@@ -87,7 +89,8 @@ class SmallReader:
                 crop = grey[top:bottom, left:right]
                 around = np.full((crop.shape[0] + 40, crop.shape[1] + 40), paper, np.uint8)
                 around[20:-20, 20:-20] = crop
-                crops.append(((left, top, right, bottom), prepare_digit(around)))
+                box = (left, top, right - left, bottom - top)
+                crops.append((box, prepare_digit(around)))
             if crops:
                 lines.append(crops)
         return SmallPage(lines)
@@ -118,7 +121,8 @@ def read_line(line: list, attention: bool) -> SmallLine:
         maps.append(grid.tolist())
     text = "".join(digit.value for digit in digits)
     confidence = float(np.prod([digit.confidence for digit in digits]))
-    box = (digits[0].box[0], digits[0].box[1], digits[-1].box[2], digits[-1].box[3])
+    first, last = digits[0].box, digits[-1].box
+    box = (first[0], first[1], last[0] + last[2] - first[0], first[3])
     other = (others[0][0] + text[1:], confidence * others[0][1] / digits[0].confidence)
     return SmallLine(text, box, confidence, tuple(digits), (other,), maps if attention else None)
 

@@ -1,9 +1,10 @@
 """Bodies are counted as they arrive, kept in memory, and not waited for without end."""
 
 import asyncio
-import builtins
 import os
+import sys
 import tempfile
+import threading
 
 import pytest
 from starlette.requests import Request
@@ -61,7 +62,7 @@ def test_pieces_become_what_was_sent():
 @pytest.mark.parametrize("size", [1, 7, 400])
 def test_a_form_may_be_cut_into_pieces_anywhere(size):
     head = b'--e\r\nContent-Disposition: form-data; name="image"; filename="a"\r\n\r\n'
-    data = bytes(range(256)) + b"\r\n--d--\r\n--"
+    data = bytes(range(256)) + b"\r\n--d--\r\n-"
     whole = head + data + b"\r\n--e--\r\n"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     sending = Sending(*pieces, headers={"Content-Type": "multipart/form-data; boundary=e"})
@@ -117,21 +118,32 @@ def test_all_bodies_together_are_bounded_and_a_place_comes_free_again():
     assert held.taken == 1000
 
 
-def test_an_upload_never_touches_the_disk(monkeypatch):
-    """Nor would a large one: form parsers spool those to temporary files."""
+OPENED: list[object] = []
+LISTENING = threading.Event()
 
-    def fail(*_, **__):
-        pytest.fail("a file was opened")
 
+def note(event: str, arguments: tuple) -> None:
+    """Python tells of every file that anything in this process opens."""
+    if event == "open" and LISTENING.is_set():
+        path, mode, flags = arguments
+        written = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TMPFILE)
+        if written or set(mode or "") & set("wax+"):
+            OPENED.append(path)
+
+
+def test_an_upload_never_touches_the_disk():
+    """Form parsers spool what is larger than a megabyte to temporary files."""
+    sys.addaudithook(note)
+    sent = {"image": ("a.png", png("407") + bytes(3_000_000), "image/png")}
     with in_process(limits=Limits(**FREE)) as client:
-        image = png("407") + bytes(3_000_000)
-        real = builtins.open, os.open
-        monkeypatch.setattr(builtins, "open", fail)
-        monkeypatch.setattr(os, "open", fail)
-        monkeypatch.setattr(tempfile, "TemporaryFile", fail)
-        monkeypatch.setattr(tempfile, "SpooledTemporaryFile", fail)
-        answer = client.post("/v1/read", files={"image": ("a.png", image)})
-        builtins.open, os.open = real
+        LISTENING.set()
+        try:
+            answer = client.post("/v1/read", files=sent)
+            assert OPENED == []
+            with tempfile.TemporaryFile():
+                assert OPENED, "writing was not noticed at all"
+        finally:
+            LISTENING.clear()
     assert answer.json()["text"] == "407"
 
 

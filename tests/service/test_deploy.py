@@ -68,3 +68,10 @@ def test_the_unit_may_do_nothing_but_listen_and_read():
     assert settings("ProtectSystem") == ["strict"]
     (credential,) = settings("LoadCredential")
     assert f"%d/{credential.split(':')[0]}" in from_unit()
+
+
+def test_what_the_readme_says_to_type_is_understood():
+    lines = re.findall(r"^\$ vitreous (serve.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(lines) >= 2
+    for line in lines:
+        assert parser().parse_args(shlex.split(line, comments=True)).verb == "serve"

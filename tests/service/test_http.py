@@ -2,6 +2,8 @@
 
 import base64
 import json
+import threading
+from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -73,10 +75,21 @@ def test_attention_and_what_the_model_saw_come_on_request_alone(client):
     assert "attention" not in client.post("/v1/read", content=IMAGE).text
 
 
+def test_a_picture_that_could_belong_to_another_line_is_left_out():
+    """As where a reader drops a line that it finds to be none."""
+
+    class Dropping(SmallReader):
+        def read(self, pages, *, attention=False):
+            readings = super().read(pages, attention=attention)
+            return [replace(each, lines=each.lines[1:]) for each in readings]
+
+    with in_process(Dropping(), limits=Limits(**FREE)) as client:
+        told = client.post("/v1/read?attention=true", content=IMAGE).json()
+        assert [(line["text"], line["picture"]) for line in told["lines"]] == [("99", "")]
+
+
 def test_somebody_elses_wish_for_attention_does_not_show(client, reader):
     """Both are in one pass."""
-    import threading
-
     both = threading.Barrier(2)
     answers = {}
 
@@ -233,8 +246,6 @@ def test_a_fault_of_ours_is_a_sentence_without_a_trace(wrong):
 def test_nan_is_never_sent(client, reader):
     class Doubtful(SmallReader):
         def read(self, pages, *, attention=False):
-            from dataclasses import replace
-
             readings = super().read(pages, attention=attention)
             return [replace(each, confidence=float("nan")) for each in readings]
 

@@ -124,7 +124,7 @@ sys.path.insert(0, sys.argv[1])
 from tests.service.small_reader import SmallReader
 
 def hold(pages):
-    if any(page.lines for page in pages):
+    if any(len(line) > 1 for page in pages for line in page.lines):
         print("reading", flush=True)
         sys.stdin.readline()
 

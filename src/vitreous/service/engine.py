@@ -50,7 +50,9 @@ class Engine:
     async def start(self) -> None:
         """Read a first image, so that nobody waits for what happens only once."""
         self.batches.start()
-        await self.read(Image.new("L", (64, 64), 255), attention=True)
+        first = Image.new("L", (96, 96), 255)
+        first.paste(0, (44, 20, 52, 76))
+        await self.read(first, attention=True)
         self.ready = True
 
     async def close(self) -> None:
@@ -92,17 +94,27 @@ class Engine:
 
 
 def answer_of(reading: Reading, page: Page, attention: bool) -> dict[str, Any]:
-    """A reading for programs: its own object, with alternatives, and what was asked for."""
+    """A reading for programs: its own object, with alternatives, and what was asked for.
+
+    A reader may drop a line that it finds to be none; pictures are left out where they then
+    could stand beside the wrong line.
+    """
     answer = reading.to_dict()
-    for line, values in zip(reading.lines, answer["lines"], strict=True):
+    pictures = page.pictures() if attention else ()
+    matched = len(pictures) == len(reading.lines)
+    for place, (line, values) in enumerate(zip(reading.lines, answer["lines"], strict=True)):
         others = [{"text": text, "confidence": chance} for text, chance in line.alternatives]
         values["alternatives"] = others
-    if attention:
-        pictures = page.pictures()
-        for line, values, picture in zip(reading.lines, answer["lines"], pictures, strict=True):
-            values["picture"] = "data:image/png;base64," + b64encode(picture).decode()
+        values.pop("attention", None)  # it may be there because somebody else asked for it
+        if attention:
             values["attention"] = rounded(line.attention)
+            values["picture"] = in_address(pictures[place]) if matched else ""
     return answer
+
+
+def in_address(picture: bytes) -> str:
+    """A PNG that a page can show as it is."""
+    return "data:image/png;base64," + b64encode(picture).decode()
 
 
 def rounded(attention: Sequence[Any] | None) -> list[list[list[float]]] | None:

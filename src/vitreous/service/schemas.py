@@ -9,7 +9,14 @@ from vitreous.service.body import FIELD
 __all__ = ["InferAnswer", "InferRequest", "Problem", "Read", "body", "problems"]
 
 Chance = Annotated[float, Field(ge=0, le=1)]
-Box = Annotated[list[int], Field(min_length=4, max_length=4)]
+Box = Annotated[
+    list[int],
+    Field(
+        min_length=4,
+        max_length=4,
+        description="left, top, width, height, in pixels of the upright image",
+    ),
+]
 
 
 class Problem(BaseModel):
@@ -41,7 +48,7 @@ class Line(BaseModel):
     confidence: Chance
     digits: list[Digit]
     alternatives: list[Alternative]
-    picture: str = Field("", description="what the model saw, as a data address")
+    picture: str = Field("", description="what the model saw, as a data address, if known")
     attention: list[list[list[float]]] | None = Field(
         None, description="for each digit, a map (row, column) over the patches of the line"
     )

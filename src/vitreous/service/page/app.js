@@ -220,13 +220,12 @@ async function drawOriginal(answer, blob) {
   brush.strokeStyle = BLUE;
   brush.lineWidth = Math.max(2, canvas.width / 300);
   for (const line of answer.lines) {
-    const [left, top, right, bottom] = line.box.map((value) => value * scale);
-    brush.strokeRect(left, top, right - left, bottom - top);
+    brush.strokeRect(...line.box.map((value) => value * scale));
   }
   $("whole").hidden = answer.lines.length === 0;
 }
 
-const pictureOf = (address) => new Promise((done, failed) => {
+const pictureOf = (address) => address && new Promise((done, failed) => {
   const image = new Image();
   image.onload = () => done(image);
   image.onerror = failed;
@@ -282,6 +281,8 @@ function looks(map) {
 }
 
 function paint({ line, image, canvas, chosen, part }) {
+  canvas.parentElement.hidden = !image;
+  if (!image) return;
   const scale = Math.max(1, Math.min(8, Math.floor(1024 / image.width)));
   canvas.width = image.width * scale;
   canvas.height = image.height * scale;
