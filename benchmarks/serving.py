@@ -296,8 +296,8 @@ def killed(asked: Sequence[Question], weights: Path | None, most: int) -> str:
             stop(process)
     return (
         "\nKilled (SIGKILL) under 8 clients and started again: the first answer after "
-        f"{back:.1f} s; {len(load.latencies)} right answers, {load.wrong} wrong, {load.failed} failed tries "
-        "while it was gone.\n"
+        f"{back:.1f} s; {len(load.latencies)} right answers, {load.wrong} wrong, "
+        f"{load.failed} failed tries while it was gone.\n"
     )
 
 

@@ -1,6 +1,6 @@
 """Faults that people really make, and the test that must see each.
 
-A name that begins with a case (PAT, POS, ATT, PHO, STA, TRN, CKP) is a fault found in public bug
+A name that begins with a case (PAT, POS, ATT, PHO, STA, TRN, CKP, HTT) is a fault found in public bug
 reports. `tests/test_faults.py` plants them, one at a time, in a copy of the project.
 """
 
@@ -1273,5 +1273,141 @@ FAULTS: tuple[Fault, ...] = (
         "if not all(0 < second < math.inf for second in seconds):",
         "if not seconds:",
         "tests/cost/test_time.py::test_a_damaged_file_is_answered_with_what_to_run",
+    ),
+    Fault(
+        "answers in another order",
+        "src/vitreous/service/queue.py",
+        "pairs = list(zip(batch, answers, strict=True))",
+        "pairs = list(zip(batch, reversed(answers), strict=True))",
+        "tests/service/test_queue.py::test_each_answer_belongs_to_its_question",
+    ),
+    Fault(
+        "a batch of any size",
+        "src/vitreous/service/queue.py",
+        "while len(batch) < self.size:",
+        "while True:",
+        "tests/service/test_queue.py::test_what_is_there_is_taken_together_and_never_more_than_the_size",
+    ),
+    Fault(
+        "HTT-03 inference on the event loop",
+        "src/vitreous/service/queue.py",
+        "answers = await loop.run_in_executor(self.thread, self.work, items)",
+        "answers = self.work(items)",
+        "tests/service/test_queue.py::test_work_is_done_off_the_event_loop",
+    ),
+    Fault(
+        "tokens compared by ==",
+        "src/vitreous/service/access.py",
+        "compare_digest(given.strip().encode(), wanted)",
+        "given.strip().encode() == wanted",
+        "tests/service/test_access.py::test_tokens_are_compared_whole_by_a_comparison_of_constant_time",
+    ),
+    Fault(
+        "only the header's length counts",
+        "src/vitreous/service/body.py",
+        "if self.size > self.limits.max_bytes:",
+        "if False:",
+        "tests/service/test_body.py::test_a_length_that_lies_is_not_believed",
+    ),
+    Fault(
+        "what is refused stays counted",
+        "src/vitreous/service/body.py",
+        "self.held.taken -= self.size",
+        "pass",
+        "tests/service/test_body.py::test_all_bodies_together_are_bounded_and_a_place_comes_free_again",
+    ),
+    Fault(
+        "any field is the image",
+        "src/vitreous/service/body.py",
+        'self.wanted = options.get(b"name") == FIELD',
+        "self.wanted = True",
+        "tests/service/test_http.py::test_other_fields_of_a_form_are_passed_over",
+    ),
+    Fault(
+        "a form is spooled to the disk",
+        "src/vitreous/service/body.py",
+        '                return await collect_form(options.get(b"boundary", b""), pieces)',
+        '                file = (await request.form())["image"]\n'
+        "                return Upload(UNNAMED, await file.read())",
+        "tests/service/test_body.py::test_an_upload_never_touches_the_disk",
+    ),
+    Fault(
+        "HTT-01 only Pillow's own limit",
+        "src/vitreous/service/limits.py",
+        "if x * y > max_pixels:",
+        "if x * y > 178_956_970:",
+        "tests/service/test_http.py::test_htt_01_too_many_pixels_are_refused_by_the_header",
+    ),
+    Fault(
+        "answers without their policy",
+        "src/vitreous/service/guard.py",
+        "            MutableHeaders(scope=message).update(HEADERS)\n",
+        "",
+        "tests/service/test_http.py::test_every_answer_has_the_headers_that_keep_a_page_to_itself",
+    ),
+    Fault(
+        "HTT-04 the exception is shown",
+        "src/vitreous/service/guard.py",
+        "        except Exception:\n",
+        "        except ZeroDivisionError:\n",
+        "tests/service/test_http.py::test_a_fault_of_ours_is_a_sentence_without_a_trace",
+    ),
+    Fault(
+        "a private network is this machine",
+        "src/vitreous/service/guard.py",
+        ".is_loopback",
+        ".is_private",
+        "tests/service/test_access.py::test_without_a_token_it_answers_to_its_own_names_alone",
+    ),
+    Fault(
+        "somebody else's attention",
+        "src/vitreous/service/engine.py",
+        '        values.pop("attention", None)  # it may be there because somebody else asked for it\n',
+        "",
+        "tests/service/test_http.py::test_somebody_elses_wish_for_attention_does_not_show",
+    ),
+    Fault(
+        "the bucket has no rim",
+        "src/vitreous/service/access.py",
+        "level = min(self.burst, level + (now - before) * self.rate)",
+        "level = level + (now - before) * self.rate",
+        "tests/service/test_access.py::test_a_bucket_fills_with_time_and_no_higher_than_two_seconds",
+    ),
+    Fault(
+        "others may come in without a token",
+        "src/vitreous/service/server.py",
+        "if token is None and not is_loopback(host):",
+        'if token is None and host == "0.0.0.0":',
+        "tests/service/test_access.py::test_others_may_reach_it_only_with_a_token",
+    ),
+    Fault(
+        "reading needs no token",
+        "src/vitreous/service/app.py",
+        "        dependencies=[Depends(admit)],\n        openapi_extra=UPLOAD,",
+        "        openapi_extra=UPLOAD,",
+        "tests/service/test_access.py::test_without_the_token_nothing_is_said",
+    ),
+    Fault(
+        "NaN is taken for JSON",
+        "src/vitreous/service/oip.py",
+        "json.loads(data, parse_constant=no_number)",
+        "json.loads(data)",
+        "tests/service/test_infer.py::test_what_is_no_json_is_told_so",
+    ),
+    Fault(
+        "a header may take for ever",
+        "src/vitreous/service/server.py",
+        "elif self.timer is None:",
+        "elif False:",
+        "tests/service/test_server.py::test_a_header_that_never_ends_is_hung_up_on",
+    ),
+    Fault(
+        "SIGTERM kills what has begun",
+        "src/vitreous/service/server.py",
+        "        server.run(sockets=[listening])",
+        "        import contextlib; server.capture_signals = contextlib.nullcontext\n"
+        "        signal.signal(signal.SIGTERM, signal.SIG_DFL)\n"
+        "        server.run(sockets=[listening])",
+        "tests/service/test_server.py::test_sigterm_lets_what_has_begun_end_and_takes_nothing_new",
     ),
 )

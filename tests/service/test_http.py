@@ -88,22 +88,22 @@ def test_a_picture_that_could_belong_to_another_line_is_left_out():
         assert [(line["text"], line["picture"]) for line in told["lines"]] == [("99", "")]
 
 
-def test_somebody_elses_wish_for_attention_does_not_show(client, reader):
+def test_somebody_elses_wish_for_attention_does_not_show():
     """Both are in one pass."""
-    both = threading.Barrier(2)
-    answers = {}
+    reader, answers = SmallReader(), {}
+    with in_process(reader, limits=Limits(**FREE, batch=2, wait=2.0)) as client:
+        reader.sizes.clear()
 
-    def ask(address: str) -> None:
-        both.wait()
-        answers[address] = client.post(address, content=IMAGE).json()
+        def ask(address: str) -> None:
+            answers[address] = client.post(address, content=IMAGE).json()
 
-    threads = [
-        threading.Thread(target=ask, args=(f"/v1/read{q}",)) for q in ("", "?attention=true")
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        addresses = ("/v1/read", "/v1/read?attention=true")
+        threads = [threading.Thread(target=ask, args=(address,)) for address in addresses]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert reader.sizes == [2]
     assert "attention" not in answers["/v1/read"]["lines"][0]
     assert answers["/v1/read?attention=true"]["lines"][0]["attention"]
 

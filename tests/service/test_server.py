@@ -49,7 +49,7 @@ def test_each_reply_belongs_to_its_own_image_under_64_clients(images):
 def talk(address: str, *pieces: bytes) -> bytes:
     """Send, and hear what comes back until the other side hangs up."""
     at = urlsplit(address)
-    with socket.create_connection((at.hostname, at.port), timeout=120) as line:
+    with socket.create_connection((at.hostname, at.port), timeout=60) as line:
         for piece in pieces:
             line.sendall(piece)
         heard = []

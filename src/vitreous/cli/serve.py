@@ -56,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     limits = Limits(**{field: value for field, value in given.items() if value is not None})
     if not 0 <= arguments.drain < 86_400:
         raise ConfigError(f"--drain {arguments.drain:g} must be seconds from 0 to a day")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ConfigError(f"--threads {arguments.threads} must be at least 1")
     token = read_token(arguments.token_file)
     require_token(arguments.host, token)
     listening = listen(arguments.host, arguments.port)
@@ -76,8 +78,6 @@ def load(arguments: argparse.Namespace):
     from vitreous.reading.reader import NumberReader
 
     if arguments.threads is not None:
-        if arguments.threads < 1:
-            raise ConfigError(f"--threads {arguments.threads} must be at least 1")
         torch.set_num_threads(arguments.threads)
     with busy("loading the reader"):
         return NumberReader.load(arguments.weights)

@@ -27,11 +27,13 @@ def require_token(host: str, token: str | None) -> None:
 
 def listen(host: str, port: int) -> socket.socket:
     """The open port; 0 takes a free one. Raises RunError where it cannot be had."""
+    if not 0 <= port <= 65_535:
+        raise RunError(f"cannot listen on {host}, port {port}: ports go from 0 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
+    except OSError as error:
+        reason = error.strerror or error
         raise RunError(f"cannot listen on {host}, port {port}: {reason}") from error
 
 
