@@ -47,31 +47,9 @@ def plain(port: int, weights: Path | None) -> None:
 
 def litserve(port: int, weights: Path | None) -> None:
     """LitServe, with batches of the same size and wait."""
-    import litserve as ls
+    import serving_litserve
 
-    class Api(ls.LitAPI):
-        def setup(self, device: str) -> None:  # noqa: ARG002
-            torch.set_num_threads(1)
-            self.reader = NumberReader.load(weights)
-
-        def decode_request(self, request: Any) -> Any:
-            return self.reader.prepare(request["image"].file.read())
-
-        def batch(self, inputs: list[Any]) -> list[Any]:
-            return inputs
-
-        def predict(self, pages: list[Any]) -> list[Any]:
-            return self.reader.read(pages)
-
-        def unbatch(self, output: list[Any]) -> list[Any]:
-            return output
-
-        def encode_response(self, output: Any) -> dict[str, Any]:
-            return output.to_dict()
-
-    api = Api(max_batch_size=BATCH, batch_timeout=WAIT, api_path="/v1/read")
-    server = ls.LitServer(api, accelerator="cpu", timeout=120)
-    server.run(host="127.0.0.1", port=port, generate_client_file=False, log_level="error")
+    serving_litserve.serve(port, weights, batch=BATCH, wait=WAIT)
 
 
 PEERS: Mapping[str, Callable[[int, Path | None], None]] = {

@@ -243,7 +243,8 @@ async function lineOf(line) {
   find(".replay").hidden = find(".patches").parentElement.hidden = !looked;
   find(".replay").addEventListener("click", () => write(view));
   find(".patches").addEventListener("change", () => paint(view));
-  const others = line.alternatives.map(({ text, confidence }) => `${text || "nothing"} (${percent(confidence)})`);
+  const likely = line.alternatives.filter(({ confidence }) => confidence >= 0.001);
+  const others = likely.map(({ text, confidence }) => `${text || "nothing"} (${percent(confidence)})`);
   find(".others").textContent = others.length ? `It could also be ${others.join(", ")}.` : "";
   choose(view, -1);
   return part;
