@@ -2,6 +2,7 @@
 
 import gc
 import json
+from typing import Any
 
 import psutil
 import pytest
@@ -22,11 +23,11 @@ def resident() -> int:
     return psutil.Process().memory_info().rss
 
 
-def bombard(numbers: range) -> int:
+def bombard(numbers: range, reader: Any = None) -> int:
     """Send all of them; returns by how many bytes the process grew after it had settled."""
     limits = Limits(**FREE, max_pixels=2_000_000, max_bytes=2_000_000)
     before = 0
-    with in_process(limits=limits) as client:
+    with in_process(reader, limits=limits) as client:
         for place, number in enumerate(numbers):
             sent = hostile(number)
             answer = client.post("/v1/read?attention=true", **sent)

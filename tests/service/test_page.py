@@ -135,6 +135,7 @@ def test_what_is_drawn_is_read_and_shown(visit):
     assert window.page.locator(".line").count() == 0
 
 
+@pytest.mark.slow
 def test_a_finger_draws_as_a_mouse_does(visit):
     window = visit(has_touch=True, viewport={"width": 390, "height": 844}, is_mobile=True)
     wire = window.context.new_cdp_session(window.page)
@@ -170,6 +171,7 @@ def test_where_it_looked_is_shown_for_each_digit(visit, tmp_path):
     window.photograph("looked")
 
 
+@pytest.mark.slow
 def test_a_number_is_shown_as_it_is_written(visit, tmp_path):
     window = visit()
     window.page.set_input_files("#file", image_file(tmp_path, "40"))
@@ -197,14 +199,16 @@ def test_what_cannot_be_read_is_said_and_the_next_image_is_read(visit, tmp_path)
     assert not window.page.locator("#problem").is_visible()
 
 
+@pytest.mark.slow
 def test_blank_paper_is_no_number(visit, tmp_path):
     window = visit()
     file = tmp_path / "blank.png"
-    number_image(" ".strip() or "1").point(lambda _: 250).save(file)
+    number_image("1").point(lambda _: 250).save(file)
     window.page.set_input_files("#file", file)
     window.page.locator("#text", has_text="No number was found").wait_for()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["drop", "paste"])
 def test_an_image_is_dropped_or_pasted(visit, way):
     window = visit()
@@ -220,7 +224,7 @@ def test_an_image_is_dropped_or_pasted(visit, way):
     assert window.text("#text") == "86"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
 def test_it_fits_a_narrow_screen(visit, tmp_path, scheme):
     window = visit(viewport={"width": 320, "height": 640}, color_scheme=scheme)
     window.page.set_input_files("#file", image_file(tmp_path, "407123456", "99"))
@@ -244,12 +248,7 @@ def test_it_is_used_with_the_keyboard_alone(visit, tmp_path):
                 " || document.activeElement.getAttribute('aria-label')"
             )
         )
-    assert seen[:4] == ["unseen", "pad", "file", "camera"] or seen[:4] == [
-        "skip",
-        "pad",
-        "file",
-        "camera",
-    ]
+    assert seen[:4] == ["skip", "pad", "file", "camera"]
     first = page.locator(".digits button").first
     first.focus()
     page.keyboard.press("Enter")
@@ -288,6 +287,7 @@ def test_a_token_is_asked_for_and_kept_out_of_addresses(browser, tmp_path):
         window.context.close()
 
 
+@pytest.mark.slow
 def test_a_service_that_has_gone_is_said_to_have_gone(browser, tmp_path):
     with served() as where:
         window = Visit(browser, where)
@@ -296,6 +296,7 @@ def test_a_service_that_has_gone_is_said_to_have_gone(browser, tmp_path):
     window.context.close()
 
 
+@pytest.mark.slow
 def test_the_documentation_is_drawn_without_anybody_else(visit, address):
     window = visit()
     window.page.goto(f"{address}/docs")
