@@ -249,6 +249,7 @@ def test_it_is_used_with_the_keyboard_alone(visit, tmp_path):
             )
         )
     assert seen[:4] == ["skip", "pad", "file", "camera"]
+    assert page.locator("#camera").get_attribute("capture") == "environment"
     first = page.locator(".digits button").first
     first.focus()
     page.keyboard.press("Enter")

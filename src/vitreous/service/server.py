@@ -4,6 +4,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable
+from logging import getLogger
 from typing import Any
 
 import uvicorn
@@ -108,6 +109,7 @@ def make_server(app: FastAPI, *, drain: float = 30.0, proxy: str | None = None) 
 
 def serve(server: uvicorn.Server, listening: socket.socket, told: Callable[[str], None]) -> None:
     """Answer until SIGTERM or Ctrl-C, then drain. Raises KeyboardInterrupt after Ctrl-C."""
+    getLogger("python_multipart").setLevel("ERROR")  # a damaged form is its sender's affair
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         told(address_of(listening))
