@@ -281,12 +281,16 @@ def killed(asked: Sequence[Question], weights: Path | None, most: int) -> str:
         load = Load(port, asked, most)
 
         async def scene() -> float:
-            task = asyncio.create_task(load.run(8, 40.0))
+            task = asyncio.create_task(load.run(8, 180.0))
             await asyncio.sleep(3)
             processes[0].kill()
             processes[0].wait()
             dead = time.perf_counter()
             processes.append(start(OURS, port, weights))
+            while not task.done() and not (load.done and load.done[-1] > dead):
+                await asyncio.sleep(0.1)
+            await asyncio.wait([task], timeout=5)
+            load.left = 0
             await task
             return min((at for at in load.done if at > dead), default=float("nan")) - dead
 

@@ -3,7 +3,7 @@
 const main = document.getElementById("routes");
 document.getElementById("example").textContent =
   `curl -F image=@photo.jpg ${location.origin}/v1/read\n` +
-  `curl --data-binary @photo.jpg ${location.origin}/v1/read?attention=true`;
+  `curl --data-binary @photo.jpg "${location.origin}/v1/read?attention=true"`;
 
 function element(name, content = [], className = "") {
   const made = document.createElement(name);
@@ -37,7 +37,7 @@ function fields(schema) {
 
 function route(path, method, about) {
   const parts = [element("h2", element("code", `${method.toUpperCase()} ${path}`)), element("p", about.summary ?? "")];
-  if (about.description) parts.push(element("p", about.description, "quiet"));
+  if (about.description) parts.push(element("p", about.description.replaceAll("`", ""), "quiet"));
   for (const each of about.parameters ?? []) {
     parts.push(element("p", [element("code", each.name), ` (${each.in}): ${words(each.schema)}`]));
   }
