@@ -2,7 +2,7 @@
 
     python benchmarks/serving.py --seconds 5 --rounds 5 --memory-minutes 10 --write
 
-Three servers with the same reader, one thread for the model each, take turns within one run: at 1,
+Three servers with the same reader and as many threads take turns within one run: at 1,
 8 and 64 clients, in another order each round. Then ours stands ten minutes of load while its
 memory is watched, and is killed and started again under load. Clients and servers share the
 machine. Every answer is compared with the reader's own. At most `--most` requests are sent in all,
@@ -15,6 +15,7 @@ import asyncio
 import importlib.util
 import io
 import json
+import os
 import random
 import socket
 import subprocess
@@ -87,7 +88,7 @@ class Load:
             except (OSError, asyncio.IncompleteReadError):
                 self.failed += 1
                 line = None
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.1)
                 continue
             if status != 200:
                 self.failed += 1
@@ -315,6 +316,7 @@ def main() -> None:
     options.add_argument("--weights", type=Path, help="another reader than the shipped one")
     options.add_argument("--beside", default="nothing that was known", help="what else was running")
     given = options.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(given.threads)  # for the servers, which inherit it
     names = [n for n in PEERS if n != "LitServe" or importlib.util.find_spec("litserve")]
     asked = questions(given.weights)
     text = "# Requests answered, ours against others\n\n" + compare(names, asked, given)

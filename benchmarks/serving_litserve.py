@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import litserve as ls
-import torch
 from fastapi import Request
 
 from vitreous.reading.reader import NumberReader
@@ -16,7 +15,6 @@ class Api(ls.LitAPI):
     weights: Path | None = None
 
     def setup(self, device: str) -> None:  # noqa: ARG002
-        torch.set_num_threads(1)
         self.reader = NumberReader.load(self.weights)
 
     def decode_request(self, request: Request) -> Any:

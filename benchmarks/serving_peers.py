@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vitreous.reading.reader import NumberReader
 
 BATCH, WAIT = 16, 0.004
@@ -59,5 +57,4 @@ PEERS: Mapping[str, Callable[[int, Path | None], None]] = {
 }
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     PEERS[sys.argv[1]](int(sys.argv[2]), Path(sys.argv[3]) if sys.argv[3:] else None)
