@@ -1410,4 +1410,11 @@ FAULTS: tuple[Fault, ...] = (
         "        server.run(sockets=[listening])",
         "tests/service/test_server.py::test_sigterm_lets_what_has_begun_end_and_takes_nothing_new",
     ),
+    Fault(
+        "anybody may say who is asking",
+        "src/vitreous/service/server.py",
+        "proxy_headers=proxy is not None,",
+        "proxy_headers=True,",
+        "tests/service/test_server.py::test_a_header_does_not_make_somebody_else_of_a_client",
+    ),
 )

@@ -1,12 +1,13 @@
 """Who is let in: the token, the count, and where the service may listen at all."""
 
 import pytest
+from starlette.requests import Request
 
 from tests.service.numbers import png
 from tests.service.running import FREE, in_process
 from vitreous.errors import ConfigError
 from vitreous.service import access
-from vitreous.service.access import RateLimit, is_loopback, read_token
+from vitreous.service.access import RateLimit, is_loopback, peer, read_token
 from vitreous.service.guard import names_loopback
 from vitreous.service.limits import Limits, RefusalError
 from vitreous.service.server import require_token
@@ -143,6 +144,20 @@ def test_a_bucket_fills_with_time_and_no_higher_than_two_seconds():
         limit.take("a")
     with pytest.raises(RefusalError):
         limit.take("a")
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_a_customer_is_counted_once_however_many_addresses_there_are(host, name):
+    assert peer(Request({"type": "http", "client": (host, 1), "headers": []})) == name
+    assert peer(Request({"type": "http", "client": None, "headers": []})) == ""
 
 
 def test_names_that_are_counted_stay_few():

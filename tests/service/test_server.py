@@ -46,6 +46,16 @@ def test_each_reply_belongs_to_its_own_image_under_64_clients(images):
     assert max(reader.sizes) > 1
 
 
+def test_a_header_does_not_make_somebody_else_of_a_client():
+    """Only behind a proxy that was named is X-Forwarded-For believed."""
+    with served(limits=Limits(rate=1.0)) as address:
+        answers = [
+            httpx2.post(f"{address}/v1/read", headers={"X-Forwarded-For": f"10.0.0.{number}"})
+            for number in range(3)
+        ]
+    assert [answer.status_code for answer in answers] == [400, 400, 429]
+
+
 def talk(address: str, *pieces: bytes) -> bytes:
     """Send, and hear what comes back until the other side hangs up."""
     at = urlsplit(address)
