@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image
 
 from tests.service.bombs import chunk, solid_png
-from tests.service.numbers import encoded, number_image
+from tests.service.number_images import encoded, number_image
 
 COUNT = 2000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.service.numbers import exemplars
+from tests.service.number_images import exemplars
 from vitreous.frontends.decode import decode
 from vitreous.frontends.digit import prepare_digit
 

@@ -3,7 +3,7 @@
 import pytest
 from starlette.requests import Request
 
-from tests.service.numbers import png
+from tests.service.number_images import png
 from tests.service.running import FREE, in_process
 from vitreous.errors import ConfigError
 from vitreous.service import access

@@ -9,7 +9,7 @@ import threading
 import pytest
 from starlette.requests import Request
 
-from tests.service.numbers import png
+from tests.service.number_images import png
 from tests.service.running import FREE, in_process
 from vitreous.service.body import Upload, receive
 from vitreous.service.limits import Limits, RefusalError, Room

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.service.numbers import png
+from tests.service.number_images import png
 from tests.service.running import FREE
 from tests.service.small_reader import SmallReader
 from vitreous.service.app import create_app

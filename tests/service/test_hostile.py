@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.service.hostile import COUNT, hostile
-from tests.service.numbers import png
+from tests.service.number_images import png
 from tests.service.running import FREE, in_process
 from vitreous.service.limits import Limits
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 import vitreous
 from tests.service.bombs import solid_png
-from tests.service.numbers import encoded, number_image, png
+from tests.service.number_images import encoded, number_image, png
 from tests.service.running import FREE, in_process
 from tests.service.small_reader import SmallReader
 from vitreous.service.guard import HEADERS

@@ -8,7 +8,7 @@ import pytest
 
 import vitreous
 from tests.service.bombs import solid_png
-from tests.service.numbers import number_image, png
+from tests.service.number_images import number_image, png
 from tests.service.test_http import sentence_of
 
 INFER = "/v2/models/reader/infer"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.numbers import number_image, png
+from tests.service.number_images import number_image, png
 from tests.service.running import served
 from tests.service.small_reader import SmallReader
 from vitreous.service.limits import Limits

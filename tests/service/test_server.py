@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.service.numbers import png
+from tests.service.number_images import png
 from tests.service.running import FREE, served
 from tests.service.small_reader import SmallReader
 from vitreous.errors import RunError

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.service.hostile import COUNT
-from tests.service.numbers import png
+from tests.service.number_images import png
 from tests.service.running import FREE, in_process, served
 from tests.service.test_hostile import GROWTH, bombard
 from vitreous.service.limits import Limits
