@@ -273,6 +273,12 @@ def memory(asked: Sequence[Question], minutes: float, weights: Path | None, most
     )
 
 
+def after(load: Load, moment: float) -> list[float]:
+    """When answers came to what was asked after a moment; one that was under way does not count."""
+    pairs = zip(load.done, load.latencies, strict=True)
+    return [done for done, latency in pairs if done - latency > moment]
+
+
 def killed(asked: Sequence[Question], weights: Path | None, most: int) -> str:
     """Ours is killed under load and started again on the same port."""
     port = free_port()
@@ -288,12 +294,12 @@ def killed(asked: Sequence[Question], weights: Path | None, most: int) -> str:
             processes[0].wait()
             dead = time.perf_counter()
             processes.append(start(OURS, port, weights))
-            while not task.done() and not (load.done and load.done[-1] > dead):
+            while not task.done() and not after(load, dead):
                 await asyncio.sleep(0.1)
             await asyncio.wait([task], timeout=5)
             load.left = 0
             await task
-            return min((at for at in load.done if at > dead), default=float("nan")) - dead
+            return min(after(load, dead), default=float("nan")) - dead
 
         back = asyncio.run(scene())
     finally:
