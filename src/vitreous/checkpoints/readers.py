@@ -33,6 +33,7 @@ def save_reader(model: Reader, folder: str | Path, *, facts: Mapping[str, Any]) 
         "kind": "reader",
         "model": settings.to_dict(model.config),
         "temperature": model.temperature,
+        "threshold": model.threshold,
         "facts": dict(facts),
     }
     write_json(folder / CONFIG, config)
@@ -56,6 +57,7 @@ def load_reader(place: str | Path) -> Reader:
         with torch.device("meta"):
             model = build_reader(settings.from_dict(ReaderConfig, config["model"]))
         model.temperature = float(config["temperature"])
+        model.threshold = float(config["threshold"])
     except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise CheckpointError(f"{path}: its config is not a reader's: {error}") from error
     fill(model, {name: tensor.float() for name, tensor in tensors.items()}, path)

@@ -109,8 +109,9 @@ def stroke_points(text: str, bend: Points) -> list[Points]:
 def bend_at(points: Points, bend: Points) -> Points:
     """How far a hand moves a point: three slow waves over the box, the same for equal points."""
     phase = points @ bend[:2] + bend[2]
-    return np.stack([np.sin(phase[:, :3]).sum(axis=1), np.sin(phase[:, 3:]).sum(axis=1)], axis=1) * (
-        bend[3, 0]
+    return (
+        np.stack([np.sin(phase[:, :3]).sum(axis=1), np.sin(phase[:, 3:]).sum(axis=1)], axis=1)
+        * (bend[3, 0])
     )
 
 
@@ -143,7 +144,9 @@ def draw_digit(
     for stroke in WAYS[digit][way]:
         for curve in stroke_points(stroke, bend):
             dots = curve * scale + 2 * pad
-            drawing.line([tuple(dot) for dot in dots], fill=255, width=round(2 * pen), joint="curve")
+            drawing.line(
+                [tuple(dot) for dot in dots], fill=255, width=round(2 * pen), joint="curve"
+            )
             for x, y in (dots[0], dots[-1]):
                 drawing.ellipse((x - pen, y - pen, x + pen, y + pen), fill=255)
     return np.asarray(image.reduce(2))

@@ -6,6 +6,7 @@ lies around numbers on real paper and is none: dots, dashes, rules, print, grain
 """
 
 import io
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -82,7 +83,9 @@ class Hand:
     """Pixels by which the finished string is bent."""
 
 
-def draw_string(bank: Bank, seed: int, index: int, *, lengths: tuple[float, ...] = LENGTHS) -> Drawn:
+def draw_string(
+    bank: Bank, seed: int, index: int, *, lengths: tuple[float, ...] = LENGTHS
+) -> Drawn:
     """The string of this seed and index. `lengths` says how often each length comes."""
     rng = np.random.default_rng([seed, index])
     return draw_text(bank, draw_label(rng, lengths), rng)
@@ -175,7 +178,9 @@ def warped(image: NDArray[np.uint8], high: float, wide: float, slant: float) -> 
     matrix = (1 / wide, slant / wide, left / wide, 0, 1 / high, -1 / high)
     image_of = Image.fromarray(image)
     return np.asarray(
-        image_of.transform((columns, rows), Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
+        image_of.transform(
+            (columns, rows), Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR
+        )
     )
 
 
@@ -204,7 +209,9 @@ def compose(
         right = left + image.shape[1]
     side = ROOM + 10
     width = round(right) + 2 * side
-    drop = [round(hand.rise * place + rng.normal(0, hand.baseline_jitter) * TALL) for place in places]
+    drop = [
+        round(hand.rise * place + rng.normal(0, hand.baseline_jitter) * TALL) for place in places
+    ]
     top, bottom = min(drop, default=0), max(drop, default=0)
     canvas = np.zeros((TALL + 2 * ROOM + bottom - top + 8, max(width, 40)), np.float32)
     spans = []
@@ -255,7 +262,7 @@ def join_digits(
 ) -> None:
     """Strokes that lead from one digit into the next, where they are near."""
     high = rng.uniform(0.1, 0.95)
-    for (_, end), (start, _) in zip(spans[:-1], spans[1:], strict=True):
+    for (_, end), (start, _) in itertools.pairwise(spans):
         if start - end < 7 and rng.random() < 0.6:
             y = base - TALL * high
             drawing.line((end - 3, y + rng.uniform(-3, 3), start + 3, y), 255, round(min(pen, 2.5)))
@@ -382,7 +389,7 @@ def slow_field(
 def loose_box(
     digits: NDArray[np.bool_], everything: NDArray[np.bool_], rng: np.random.Generator
 ) -> Piece:
-    """The box that line finding would make: around the digits, a little off, with what is beside."""
+    """The box that line finding would make: around the digits, a little off."""
     chosen = digits if digits.any() else everything
     if not chosen.any():
         y, x = chosen.shape
@@ -444,7 +451,9 @@ def ruled(canvas: Canvas, rng: np.random.Generator) -> Canvas:
     level, thick = rng.uniform(0.2, 0.9), int(rng.integers(1, 3))
     fall = rng.normal(0, 0.01)
     columns = np.arange(x)
-    for row in [y - ROOM - 4 + rng.uniform(-3, 8), ROOM + rng.uniform(-8, 2)][: int(rng.integers(1, 3))]:
+    for row in [y - ROOM - 4 + rng.uniform(-3, 8), ROOM + rng.uniform(-8, 2)][
+        : int(rng.integers(1, 3))
+    ]:
         at = np.clip(np.rint(row + fall * columns).astype(int), 0, y - thick)
         for more in range(thick):
             canvas[at + more, columns] = np.maximum(canvas[at + more, columns], level)

@@ -106,9 +106,7 @@ def find_ink(light: Levels) -> Levels:
     return (paper - light) / np.maximum(paper, DARKEST_PAPER)
 
 
-def against_paper(
-    light: Levels, rounds: tuple[int, ...] = CELLS
-) -> tuple[Levels, Levels]:
+def against_paper(light: Levels, rounds: tuple[int, ...] = CELLS) -> tuple[Levels, Levels]:
     """Brightness and the paper's own brightness; both of the negative where ink is light.
 
     What lies farthest from the paper, darker or lighter, is the ink: by the cubes, a stroke

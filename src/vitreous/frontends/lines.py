@@ -40,8 +40,15 @@ class Strip(NamedTuple):
     """Left and top of the strip's corner, in pixels of the upright image."""
     scale: float
     """Pixels of the upright image per pixel of the strip."""
-    dots: tuple[float, ...]
-    """Middles of low pieces, in columns of the strip: separators, if digits are around them."""
+    dots: tuple["Dot", ...]
+    """Low pieces beside the digits: separators, if there are digits on both sides."""
+
+
+class Dot(NamedTuple):
+    """The middle of a dot, a comma or a dash, in pixels of the strip."""
+
+    x: float
+    y: float
 
 
 def find_lines(written: Written) -> list[Strip]:
@@ -187,19 +194,39 @@ def cut(written: Written, number: list[Piece]) -> Strip:
     bottom, right = min(y, box.bottom + pad), min(x, box.right + pad)
     labels = written.labels[top:bottom, left:right]
     ours = np.isin(labels, [p.name for p in number])
-    others = ndimage.binary_dilation((labels > 0) & ~ours, np.ones((3, 3), bool)) & ~ours
+    near = ndimage.binary_dilation((labels > 0) & ~ours, np.ones((3, 3), bool))
+    others = np.asarray(near, bool) & ~ours
     ink = np.where(others, 0, written.ink[top:bottom, left:right])
     inner = Piece(0, box.top - top, box.left - left, box.bottom - top, box.right - left)
     levels, corner, scale = prepare_ink(ink, ours, inner)
     whole = written.scale
-    low = [p for p in number if p.height < 0.45 * box.height]
     return Strip(
         levels,
         (box.left * whole, box.top * whole, box.width * whole, box.height * whole),
         ((left + corner[0]) * whole, (top + corner[1]) * whole),
         scale * whole,
-        tuple(((p.left + p.right) / 2 - left - corner[0]) / scale for p in low),
+        tuple(
+            Dot(
+                ((p.left + p.right) / 2 - left - corner[0]) / scale,
+                ((p.top + p.bottom) / 2 - top - corner[1]) / scale,
+            )
+            for p in dots(number, box)
+        ),
     )
+
+
+def dots(number: list[Piece], box: Piece) -> list[Piece]:
+    """Low pieces that stand beside the digits or hang below them, and are none of their strokes."""
+    tall = [p for p in number if p.height >= 0.45 * box.height]
+    found = []
+    for piece in number:
+        if piece.height >= 0.45 * box.height or piece.width > 0.6 * box.height:
+            continue
+        under = sum(max(0, min(piece.right, t.right) - max(piece.left, t.left)) for t in tall)
+        hangs = piece.top > box.top + 0.7 * box.height
+        if under <= 0.3 * piece.width or (hangs and under <= 0.8 * piece.width):
+            found.append(piece)
+    return found
 
 
 def written_box(number: list[Piece]) -> Piece:
@@ -222,7 +249,7 @@ def written_box(number: list[Piece]) -> Piece:
 def prepare_ink(
     ink: Levels, marked: Marked, box: Piece
 ) -> tuple[NDArray[np.uint8], tuple[float, float], float]:
-    """The ink in a box as a strip (32, width), its corner in the ink's pixels, and pixels per pixel.
+    """The ink in a box as a strip (32, width), its corner in the ink, and ink pixels per pixel.
 
     The writing is made 24 pixels high, its shape kept, and less where it would be wider than a
     strip can be. Strong ink becomes 255. The same for training strings and for people's images.
@@ -244,8 +271,8 @@ def prepare_ink(
 
 
 def widened(ink: Levels, marked: Marked, scale: float) -> Levels:
-    """Ink whose strokes stay at least THINNEST pixels wide when it is made `scale` times smaller."""
-    edge = marked & ~ndimage.binary_erosion(marked, border_value=1)
+    """Ink whose strokes stay THINNEST pixels wide when it is made `scale` times smaller."""
+    edge = marked & ~np.asarray(ndimage.binary_erosion(marked, border_value=1), bool)
     stroke = 2 * marked.sum() / max(int(edge.sum()), 1)
     missing = round(THINNEST * scale - stroke)
     if missing < 1:

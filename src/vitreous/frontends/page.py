@@ -36,8 +36,9 @@ SMALLEST = 5
 """Pixels: nothing whose longer side is shorter was written with a pen."""
 SPECKS = 80
 """If all pieces are smaller than this part of the image's side, they are specks."""
-APART = 4.0
-"""Two heaps of levels are ink and paper if they are so many of the paper's deviations apart."""
+APART, CLEAR = 3.2, 0.06
+"""Two heaps of levels are ink and paper if they are so many of the paper's deviations apart, and if
+what lies between them is ink of this share at least: on blank paper it is none."""
 EIGHT = np.ones((3, 3), bool)
 
 
@@ -84,8 +85,10 @@ def find_written(decoded: Decoded) -> Written:
     labels, pieces = named_pieces(marked)
     desk = [p for p in pieces if is_desk(p, labels)]
     kept = [p for p in pieces if p not in desk and max(p.height, p.width) >= SMALLEST]
-    removed |= np.isin(labels, [p.name for p in desk]) if desk else False
-    ink = np.where(ndimage.binary_dilation(removed, EIGHT), 0, ink) if removed.any() else ink
+    if desk:
+        removed = removed | np.isin(labels, [p.name for p in desk])
+    if removed.any():
+        ink = np.where(ndimage.binary_dilation(removed, EIGHT), 0, ink)
     if all_specks(kept, light.shape):
         kept = []
     scale = grey.width / light.shape[1]
@@ -123,7 +126,7 @@ def touching_sure_ink(ink: Levels) -> Marked:
     strong = min(float(np.quantile(candidates, 0.9)), 1.0)
     sure = smooth > max(INK * strong, floor)
     some = smooth > max(FAINT_INK * strong, 0.8 * floor)
-    return ndimage.binary_propagation(sure, EIGHT, some)
+    return np.asarray(ndimage.binary_propagation(sure, EIGHT, some), bool)
 
 
 def ink_floor(ink: Levels) -> float:
@@ -135,7 +138,8 @@ def ink_floor(ink: Levels) -> float:
     noise = 3.1 * float(np.quantile(np.abs(ink), 0.25))
     between = otsu(ink)
     strong, weak = ink[ink > between], ink[ink <= between]
-    if strong.size and strong.mean() - weak.mean() > APART * weak.std():
+    clear = strong.size and strong.mean() - weak.mean() > APART * weak.std()
+    if clear and between > CLEAR and strong.size < 0.4 * ink.size:
         return max(FAINTEST, min(NOISES * noise, between))
     return max(FAINTEST, NOISES * noise)
 
@@ -154,8 +158,9 @@ def otsu(ink: Levels) -> float:
 
 def named_pieces(marked: Marked) -> tuple[NDArray[np.int32], list[Piece]]:
     """Numbered connected pieces, corners connecting, and the box of each."""
-    labels, _ = ndimage.label(marked, EIGHT)
-    boxes = ndimage.find_objects(labels)
+    labels = np.zeros(marked.shape, np.int32)
+    ndimage.label(marked, EIGHT, output=labels)
+    boxes: list[tuple[slice, slice]] = ndimage.find_objects(labels)
     return labels, [
         Piece(name, rows.start, columns.start, rows.stop, columns.stop)
         for name, (rows, columns) in enumerate(boxes, start=1)
@@ -180,8 +185,9 @@ def is_desk(piece: Piece, labels: NDArray[np.int32]) -> bool:
     for touches, side, depth in sides:
         if touches and (side == piece.name).mean() > 1 / 3:
             inside = labels[piece.top : piece.bottom, piece.left : piece.right] == piece.name
-            thick = float(ndimage.distance_transform_cdt(np.pad(inside, 1, mode="edge")).max())
-            if depth < 0.12 or 2 * thick > min(y, x) / 5:
+            depths = ndimage.distance_transform_cdt(np.pad(inside, 1, mode="edge"))
+            thick = float(np.max(np.asarray(depths)))
+            if depth < 0.12 or 2 * thick > min(y, x) / 4:
                 return True
     return False
 
@@ -202,20 +208,22 @@ def without_rules(marked: Marked) -> tuple[Marked, Marked]:
 def find_rules(marked: Marked, pieces: list[Piece]) -> Marked:
     """The pixels of flat rules, without the strokes that cross them."""
     tall = typical_height(pieces)
-    y, x = marked.shape
+    x = marked.shape[1]
     run = int(max(8, min(0.15 * x, 1.2 * tall)))
     if run >= x:
         return np.zeros_like(marked)
     long = ndimage.binary_opening(marked, np.ones((1, run), bool))
     long &= ~thicker(marked, max(4, int(0.12 * tall)))
-    labels, rules = named_pieces(long)
+    # Strokes that stand on a rule part it; it counts as one all the same.
+    whole = ndimage.binary_closing(np.pad(long, ((0, 0), (run, run))), np.ones((1, run + 1), bool))
+    labels, rules = named_pieces(np.asarray(whole, bool)[:, run:-run])
     lasting = [r.name for r in rules if r.width >= max(0.35 * x, 2 * tall)]
-    return np.isin(labels, lasting) if lasting else np.zeros_like(marked)
+    return long & np.isin(labels, lasting) if lasting else np.zeros_like(marked)
 
 
 def thicker(marked: Marked, thickness: int) -> Marked:
     """Pixels in columns of more than so many marked pixels: a stroke that crosses."""
-    return ndimage.binary_opening(marked, np.ones((thickness + 1, 1), bool))
+    return np.asarray(ndimage.binary_opening(marked, np.ones((thickness + 1, 1), bool)), bool)
 
 
 def typical_height(pieces: list[Piece]) -> float:

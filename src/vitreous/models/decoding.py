@@ -1,4 +1,4 @@
-"""Searching a reader for the string that a line shows. Functions over a model, which stays as is."""
+"""Searching a reader for the string that a line shows: functions over a model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -165,16 +165,14 @@ def log_softmax(scores: Float[Tensor, "*b classes"]) -> Float[Tensor, "*b classe
 
 
 def prefixes(texts: Sequence[str], device: torch.device | None = None) -> Int[Tensor, "b q"]:
-    """START and the digits of each string; shorter ones are filled with START, which nobody reads."""
+    """START and the digits of each string; shorter ones are filled with START, never read."""
     longest = max((len(text) for text in texts), default=0)
     rows = [[START, *map(int, text), *[START] * (longest - len(text))] for text in texts]
     return torch.tensor(rows, dtype=torch.long, device=device).view(len(texts), longest + 1)
 
 
 @torch.no_grad()
-def log_probabilities(
-    reader: Reader, memory: Memory, texts: Sequence[str]
-) -> list[Hypothesis]:
+def log_probabilities(reader: Reader, memory: Memory, texts: Sequence[str]) -> list[Hypothesis]:
     """The decoder's probability of one given string for each line, in one pass."""
     before = prefixes(texts, memory.tokens.device)
     scores = log_softmax(reader.write(memory, before))
@@ -187,14 +185,14 @@ def log_probabilities(
 
 
 @torch.no_grad()
-def best_path(
-    scores: Float[Tensor, "b n classes"], real: Bool[Tensor, "b n"]
-) -> list[str]:
+def best_path(scores: Float[Tensor, "b n classes"], real: Bool[Tensor, "b n"]) -> list[str]:
     """CTC's quick answer: the likeliest class of each patch, repeats and blanks dropped."""
     texts = []
     for best, width in zip(scores.argmax(dim=-1).tolist(), real.sum(dim=1).tolist(), strict=True):
         path = best[:width]
-        kept = [value for value, before in zip(path, [BLANK, *path], strict=False) if value != before]
+        kept = [
+            value for value, before in zip(path, [BLANK, *path], strict=False) if value != before
+        ]
         texts.append("".join(DIGITS[value] for value in kept if value != BLANK))
     return texts
 

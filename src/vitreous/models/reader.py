@@ -115,7 +115,9 @@ class Reader(nn.Module):
         super().__init__()
         self.config = config
         self.temperature = 1.0
-        """Divides log-probabilities of whole strings, so that they are true; fitted, not learned."""
+        """Divides log-probabilities of whole strings, so that they are true; fitted afterwards."""
+        self.threshold = 0.0
+        """Strings that are less likely right than this are rejected."""
         self.stem = ColumnStem(config.height, config.stem, config.width)
         self.encoder = Encoder(
             (encoder_block(config) for _ in range(config.depth)), nn.LayerNorm(config.width)
@@ -133,7 +135,7 @@ class Reader(nn.Module):
         _, channels, y, x = images.shape
         if channels != 1 or y != self.config.height or x % self.config.patch_width:
             raise ShapeError(
-                f"this model reads lines of shape (b, 1, {self.config.height}, x) with x a multiple "
+                f"this model reads lines of shape (b, 1, {self.config.height}, x), x a multiple "
                 f"of {self.config.patch_width}; got {tuple(images.shape)}"
             )
         count = x // self.config.patch_width

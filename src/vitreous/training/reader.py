@@ -1,6 +1,7 @@
 """Train a reader on made-up strings: resumable, and the same weights for the same settings."""
 
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Generator, Iterator
@@ -58,7 +59,7 @@ RECIPE = Recipe(
     learning_rate=1.5e-3,
     matrix_rate=0.02,
     batch_size=128,
-    max_steps=6000,
+    max_steps=4000,
     warmup=0.03,
     schedule="linear",
     average=0.998,
@@ -208,7 +209,8 @@ def drawing_ahead(job: ReaderJob, out: Path, first: int) -> Iterator[None]:
 
 
 def draw_files(folder: str, seed: int, first: int, files: int) -> None:
-    """Draw files of strings, one after the other. Ctrl-C is for the process that trains."""
+    """Draw files of strings, one after the other, politely. Ctrl-C is for the one that trains."""
+    os.nice(6)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     for number in range(first, files):
@@ -377,9 +379,7 @@ def look(state: State, drawn: list[Drawn]) -> Epoch:
 
 
 @torch.no_grad()
-def read_strings(
-    model: Reader, drawn: list[Drawn], size: int = 100
-) -> tuple[list[str], list[str]]:
+def read_strings(model: Reader, drawn: list[Drawn], size: int = 100) -> tuple[list[str], list[str]]:
     """What the decoder writes, greedily, and what the CTC head says, for each string."""
     order = sorted(range(len(drawn)), key=lambda index: drawn[index].levels.shape[1])
     written, columns = [""] * len(drawn), [""] * len(drawn)
