@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitreous.cli import train_reader
 from vitreous.cli.options import add_json, add_settings, chosen_settings, print_json, warn
 from vitreous.errors import ConfigError
 
@@ -26,6 +27,13 @@ PRESET = "digits-fast"
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """What `vitreous train` understands."""
+    verb.add_argument(
+        "what",
+        nargs="?",
+        choices=("classifier", "reader"),
+        default="classifier",
+        help="classifier (default), or reader: reads numbers, and needs no data",
+    )
     add_settings(verb, preset=PRESET)
     verb.add_argument(
         "--source",
@@ -50,6 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     from vitreous.training.run import run as train_run
 
     set_threads(arguments.threads)
+    if arguments.what == "reader" or (
+        arguments.resume and train_reader.holds_reader(arguments.resume)
+    ):
+        return train_reader.run(arguments)
     job, out = resumed(arguments) if arguments.resume else started(arguments)
     if arguments.dry_run:
         show(arguments, {"job": job.describe(), "out": str(out), "steps": job.steps})

@@ -22,7 +22,7 @@ from vitreous.frontends.page import Piece
 
 __all__ = ["Bank", "Drawn", "draw_string", "draw_text", "make_bank"]
 
-Canvas: TypeAlias = NDArray[np.float32]
+Canvas: TypeAlias = NDArray[np.floating[Any]]
 """(y, x): 0 is paper, 1 full ink."""
 
 TALL = 26
@@ -358,7 +358,7 @@ def bent(canvas: Canvas, hand: Hand, rng: np.random.Generator) -> Canvas:
     ]
     rows, columns = np.indices(canvas.shape, np.float32)
     places = np.stack([rows + moves[0], columns + moves[1]])
-    return ndimage.map_coordinates(canvas, places, order=1, mode="constant")
+    return np.asarray(ndimage.map_coordinates(canvas, places, order=1, mode="constant"))
 
 
 def inked(canvas: Canvas, hand: Hand, rng: np.random.Generator) -> tuple[Canvas, float]:
@@ -418,7 +418,7 @@ def papered(canvas: Canvas, rng: np.random.Generator) -> tuple[Canvas, dict[str,
         canvas = canvas + printed(canvas.shape, knobs["print"], rng)
     if rng.random() < 0.4:
         knobs["blur"] = float(rng.uniform(0.3, 1.2))
-        canvas = ndimage.gaussian_filter(canvas, knobs["blur"])
+        canvas = np.asarray(ndimage.gaussian_filter(canvas, knobs["blur"]))
     if rng.random() < 0.5:
         knobs["noise"] = float(rng.uniform(0.01, 0.11))
         canvas = canvas + rng.normal(0, knobs["noise"], canvas.shape)
@@ -432,7 +432,7 @@ def papered(canvas: Canvas, rng: np.random.Generator) -> tuple[Canvas, dict[str,
         canvas = coarser(canvas, knobs["coarse"])
     if rng.random() < 0.08:
         knobs["hard"] = True
-        canvas = canvas > rng.uniform(0.35, 0.55)
+        canvas = (canvas > rng.uniform(0.35, 0.55)).astype(np.float32)
     return np.asarray(canvas, np.float32), knobs
 
 

@@ -83,7 +83,7 @@ def find_written(decoded: Decoded) -> Written:
     marked = touching_sure_ink(ink)
     marked, removed = without_rules(marked)
     labels, pieces = named_pieces(marked)
-    desk = [p for p in pieces if is_desk(p, labels)]
+    desk = [p for p in pieces if is_desk(p, labels) or is_pole(p, pieces, len(ink))]
     kept = [p for p in pieces if p not in desk and max(p.height, p.width) >= SMALLEST]
     if desk:
         removed = removed | np.isin(labels, [p.name for p in desk])
@@ -192,6 +192,18 @@ def is_desk(piece: Piece, labels: NDArray[np.int32]) -> bool:
     return False
 
 
+def is_pole(piece: Piece, pieces: list[Piece], rows: int) -> bool:
+    """The margin of a page or the side of a box: upright, thin, and far higher than the digits."""
+    if piece.height < 8 * piece.width:
+        return False
+    others = [p for p in pieces if p.height < 8 * p.width]
+    typical = typical_height(others)
+    if piece.top <= 1 and piece.bottom >= rows - 1:
+        return 2 * typical < piece.height and 0.02 * rows < typical
+    digits = [p for p in others if p.height >= 0.15 * piece.height]
+    return len(digits) > 1 and 2 * typical < piece.height
+
+
 def without_rules(marked: Marked) -> tuple[Marked, Marked]:
     """What is marked without printed rules, and the rules: long, thin, far longer than ink is high.
 
@@ -212,18 +224,28 @@ def find_rules(marked: Marked, pieces: list[Piece]) -> Marked:
     run = int(max(8, min(0.15 * x, 1.2 * tall)))
     if run >= x:
         return np.zeros_like(marked)
-    long = ndimage.binary_opening(marked, np.ones((1, run), bool))
+    long = in_runs(marked, run, axis=1)
     long &= ~thicker(marked, max(4, int(0.12 * tall)))
     # Strokes that stand on a rule part it; it counts as one all the same.
-    whole = ndimage.binary_closing(np.pad(long, ((0, 0), (run, run))), np.ones((1, run + 1), bool))
-    labels, rules = named_pieces(np.asarray(whole, bool)[:, run:-run])
+    whole = ~in_runs(~np.pad(long, ((0, 0), (run, run))), run, axis=1)[:, run:-run]
+    labels, rules = named_pieces(whole)
     lasting = [r.name for r in rules if r.width >= max(0.35 * x, 2 * tall)]
     return long & np.isin(labels, lasting) if lasting else np.zeros_like(marked)
 
 
 def thicker(marked: Marked, thickness: int) -> Marked:
     """Pixels in columns of more than so many marked pixels: a stroke that crosses."""
-    return np.asarray(ndimage.binary_opening(marked, np.ones((thickness + 1, 1), bool)), bool)
+    return in_runs(marked, thickness + 1, axis=0)
+
+
+def in_runs(marked: Marked, length: int, *, axis: int) -> Marked:
+    """The marked pixels that lie in a run of so many along an axis, or of one more if that is even.
+
+    An opening; behind the border nothing is marked.
+    """
+    size = length | 1
+    least = ndimage.minimum_filter1d(marked.astype(np.uint8), size, axis, mode="constant")
+    return np.asarray(ndimage.maximum_filter1d(least, size, axis, mode="constant"), bool)
 
 
 def typical_height(pieces: list[Piece]) -> float:

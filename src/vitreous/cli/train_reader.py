@@ -1,0 +1,109 @@
+"""`vitreous train reader`: the reader of numbers, from made-up strings alone."""
+
+import argparse
+import contextlib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitreous import settings
+from vitreous.cli.options import print_json, warn
+from vitreous.config import Recipe
+from vitreous.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vitreous.training.reader import ReaderJob
+    from vitreous.training.state import Epoch
+
+__all__ = ["holds_reader", "run"]
+
+OTHERS = ("preset", "recipe", "config", "source", "skip_corrupt")
+"""Options of `vitreous train` that mean nothing to a reader."""
+
+
+def holds_reader(folder: Path) -> bool:
+    """Whether a run folder is a reader's."""
+    from vitreous.errors import RunError
+    from vitreous.training.folder import RUN, read_json
+
+    try:
+        return read_json(folder / RUN).get("kind") == "reader"
+    except RunError:
+        return False
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, or go on; returns the exit code."""
+    from vitreous.cli.progress import bar
+    from vitreous.training.interrupt import interrupts_held
+    from vitreous.training.reader import resumed_job, run_reader
+    from vitreous.training.state import Epoch
+
+    refuse_others(arguments)
+    resume = arguments.resume is not None
+    job = resumed_job(arguments.resume) if resume else started(arguments)
+    out = arguments.resume or arguments.out or Path("runs") / f"reader-seed{job.seed}"
+    if arguments.dry_run:
+        print_json({"job": job.describe(), "out": str(out), "steps": job.steps})
+        return 0
+    with (
+        interrupts_held() as interrupted,
+        bar("training") as progress,
+        contextlib.closing(run_reader(job, out, resume=resume)) as events,
+    ):
+        for event in events:
+            if isinstance(event, Epoch):
+                tell(event, job, json=arguments.json)
+            elif progress:
+                progress(event.number + 1, job.steps)
+            if interrupted():
+                warn(f"stopped, and saved; go on with: vitreous train --resume {out}")
+                return 130
+    if arguments.json:
+        print_json({"run": str(out)})
+    else:
+        print(f"run folder  {out}\ntry it with: vitreous read --model {out} IMAGE")
+    return 0
+
+
+def refuse_others(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError for what a reader does not know."""
+    given = [name for name in OTHERS if getattr(arguments, name)]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ConfigError(f"a reader is trained on made-up strings and takes no {names}")
+    if arguments.resume and (arguments.changes or arguments.seed is not None or arguments.out):
+        raise ConfigError("--resume takes the run's own settings; leave out --set, --seed, --out")
+
+
+def started(arguments: argparse.Namespace) -> "ReaderJob":
+    """A new job, from the command line."""
+    from vitreous.models.reader import ReaderConfig
+    from vitreous.training.reader import RECIPE, ReaderJob
+
+    model, recipe = settings.setting_types(ReaderConfig), settings.setting_types(Recipe)
+    chosen = {}
+    for change in arguments.changes:
+        name, equals, text = change.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {change}: write it as key=value")
+        settings.named("setting", name, model | recipe)
+        chosen[name] = settings.parse(text, (model | recipe)[name], name)
+    return ReaderJob(
+        config=ReaderConfig(**{name: value for name, value in chosen.items() if name in model}),
+        recipe=replace(RECIPE, **{name: v for name, v in chosen.items() if name in recipe}),
+        seed=arguments.seed or 0,
+    )
+
+
+def tell(epoch: "Epoch", job: "ReaderJob", *, json: bool) -> None:
+    """One line for each look at the validation strings."""
+    if json:
+        print_json(asdict(epoch))
+        return
+    print(
+        f"step {epoch.steps:5} of {job.steps}  loss {epoch.train_loss:.4f}  validation strings "
+        f"right {epoch.validation_accuracy:.4f}  {epoch.images_per_second:,.0f} strings/s  "
+        f"{epoch.seconds:.0f} s",
+        flush=True,
+    )
