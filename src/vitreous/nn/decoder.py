@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from vitreous.nn.attention import Attention
-from vitreous.shapes import Angles, Mask, Tokens
+from vitreous.shapes import Angles, Tokens
 
 __all__ = ["Decoder", "DecoderBlock", "causal_mask"]
 
@@ -43,8 +43,8 @@ class DecoderBlock(nn.Module):
         x: Float[Tensor, "b q d"],
         context: Float[Tensor, "b k d"],
         *,
-        past: Mask,
-        mask: Mask,
+        past: Bool[Tensor, "1 1 q q"],
+        mask: Bool[Tensor, "b 1 1 k"],
         angle: Angles | None = None,
     ) -> Float[Tensor, "b q d"]:
         x = x + self.attn(self.norm1(x), mask=past, angle=angle)
