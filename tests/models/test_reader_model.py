@@ -17,7 +17,9 @@ def reader():
 
 
 @settings(deadline=None, max_examples=6)
-@given(width=st.integers(1, 12).map(lambda n: 4 * n), extra=st.integers(1, 5), dirt=st.floats(-9, 9))
+@given(
+    width=st.integers(1, 12).map(lambda n: 4 * n), extra=st.integers(1, 5), dirt=st.floats(-9, 9)
+)
 @example(width=4, extra=1, dirt=1.0)
 @example(width=40, extra=3, dirt=1.0)
 def test_what_is_behind_a_lines_end_changes_nothing(width: int, extra: int, dirt: float):

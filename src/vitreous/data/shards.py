@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ def read_shard(folder: Path, number: int) -> Strips:
     """The strings of a shard. Raises DataError for a file that holds none."""
     path = folder / shard_name(number)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             return Strips(file["levels"], file["ends"], tuple(map(str, file["texts"])))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, BadZipFile, ValueError, KeyError) as error:
         raise DataError(f"{path}: no whole file of strings: {error}; delete it") from error

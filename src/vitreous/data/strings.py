@@ -229,7 +229,7 @@ def with_marks(canvas: Canvas, spans: Spans, rng: np.random.Generator) -> tuple[
     image = Image.fromarray(np.rint(canvas * 255).astype(np.uint8))
     drawing = ImageDraw.Draw(image)
     y, x = canvas.shape
-    base, pen = y - ROOM - 4, rng.uniform(1.5, 4)
+    base, pen = float(y - ROOM - 4), rng.uniform(1.5, 4)
     kinds = []
     if len(spans) > 1 and rng.random() < 0.1:
         kinds.append("joined")

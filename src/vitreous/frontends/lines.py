@@ -42,6 +42,8 @@ class Strip(NamedTuple):
     """Pixels of the upright image per pixel of the strip."""
     dots: tuple["Dot", ...]
     """Low pieces beside the digits: separators, if there are digits on both sides."""
+    drops: NDArray[np.floating] | None = None
+    """How far each column was moved up, in pixels of the upright image, where digits jump."""
 
 
 class Dot(NamedTuple):
@@ -115,8 +117,10 @@ def neighbours(pieces: list[Piece]) -> list[tuple[float, int, int]]:
     # A dot may hang below the line, and a bar may lie above its digit.
     beside = (fit > OVERLAP) & (gap <= REACH * higher)
     hanging = small & (shared > -0.3 * higher) & (gap <= 0.6 * higher)
-    doubt = gap / higher + (1 - np.minimum(fit, 1)) + small
-    one, two = np.nonzero(np.triu(beside | hanging, 1))
+    # Digits that jump may hardly share a row; they are joined last.
+    jumping = ~small & (shared > -0.35 * lower) & (gap > 0) & (gap <= REACH * higher)
+    doubt = gap / higher + (1 - np.minimum(fit, 1)) + small + 10 * ~(beside | hanging)
+    one, two = np.nonzero(np.triu(beside | hanging | jumping, 1))
     return list(zip(doubt[one, two].tolist(), one.tolist(), two.tolist(), strict=True))
 
 
@@ -136,21 +140,30 @@ def stacked(one: list[Piece], two: list[Piece]) -> bool:
 
 
 def in_reading_order(groups: list[list[Piece]]) -> list[list[Piece]]:
-    """Rows from the top: a group that overlaps the row's first one in height is of its row."""
+    """Rows from the top: neighbours that share half of their height are of one row."""
     left = sorted(groups, key=lambda g: extent(g).top)
     ordered = []
     while left:
-        first = extent(left[0])
-        row = [g for g in left if beside(first, extent(g))]
+        row = [left.pop(0)]
+        for group in row:  # grows while it is walked through: a tilted row is a chain
+            near = [g for g in left if beside(extent(group), extent(g))]
+            near = [g for g in near if not any(above(extent(g), extent(r)) for r in row)]
+            row += near
+            left = [g for g in left if g not in near]
         ordered += sorted(row, key=lambda g: extent(g).left)
-        left = [g for g in left if g not in row]
     return ordered
 
 
+def above(one: Piece, two: Piece) -> bool:
+    """Whether two extents share columns: they are of two rows."""
+    shared = min(one.right, two.right) - max(one.left, two.left)
+    return shared > 0.3 * min(one.width, two.width)
+
+
 def beside(one: Piece, two: Piece) -> bool:
-    """Whether two extents share half of the lower one's rows."""
+    """Whether two extents share half of the lower one's rows, and are not far apart for that."""
     shared = min(one.bottom, two.bottom) - max(one.top, two.top)
-    return shared >= 0.5 * min(one.height, two.height)
+    return shared >= 0.4 * min(one.height, two.height)
 
 
 def extent(group: list[Piece]) -> Piece:
@@ -198,8 +211,14 @@ def cut(written: Written, number: list[Piece]) -> Strip:
     others = np.asarray(near, bool) & ~ours
     ink = np.where(others, 0, written.ink[top:bottom, left:right])
     inner = Piece(0, box.top - top, box.left - left, box.bottom - top, box.right - left)
+    drops = straight_drops(number, box, ours.shape[1], left)
+    if drops is not None:
+        ink, ours = moved(ink, drops), moved(ours, drops)
+        rows = np.flatnonzero(ours.any(axis=1))
+        inner = inner._replace(top=int(rows[0]), bottom=int(rows[-1]) + 1)
     levels, corner, scale = prepare_ink(ink, ours, inner)
     whole = written.scale
+    columns = np.clip(corner[0] + scale * (np.arange(levels.shape[1]) + 0.5), 0, ours.shape[1] - 1)
     return Strip(
         levels,
         (box.left * whole, box.top * whole, box.width * whole, box.height * whole),
@@ -212,7 +231,31 @@ def cut(written: Written, number: list[Piece]) -> Strip:
             )
             for p in dots(number, box)
         ),
+        None if drops is None else drops[columns.astype(int)] * whole,
     )
+
+
+def straight_drops(
+    number: list[Piece], box: Piece, width: int, left: int
+) -> NDArray[np.int64] | None:
+    """How far below the usual line each column's digit stands; none where all stand on one line."""
+    tall = [p for p in number if p.height >= 0.5 * max(p.height for p in number)]
+    typical = float(np.median([p.height for p in tall]))
+    if len(tall) < 2 or box.height < 1.5 * typical:
+        return None
+    tall.sort(key=lambda p: p.left + p.right)
+    middles = np.array([(p.left + p.right) / 2 - left for p in tall])
+    lines = np.array([(p.top + p.bottom) / 2 for p in tall])
+    nearest = np.abs(np.arange(width)[:, None] - middles).argmin(axis=1)
+    return np.rint(lines - np.median(lines)).astype(np.int64)[nearest]
+
+
+def moved(image: NDArray, drops: NDArray[np.int64]) -> NDArray:
+    """Each column moved up by its drop, on a ground that holds them all."""
+    room = int(np.abs(drops).max())
+    wide = np.pad(image, ((room, room), (0, 0)))
+    rows = np.arange(len(image))[:, None] + room + drops
+    return np.take_along_axis(wide, rows, axis=0)
 
 
 def dots(number: list[Piece], box: Piece) -> list[Piece]:

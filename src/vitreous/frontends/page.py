@@ -138,7 +138,7 @@ def ink_floor(ink: Levels) -> float:
     noise = 3.1 * float(np.quantile(np.abs(ink), 0.25))
     between = otsu(ink)
     strong, weak = ink[ink > between], ink[ink <= between]
-    clear = strong.size and strong.mean() - weak.mean() > APART * weak.std()
+    clear = strong.size and weak.size and strong.mean() - weak.mean() > APART * weak.std()
     if clear and between > CLEAR and strong.size < 0.4 * ink.size:
         return max(FAINTEST, min(NOISES * noise, between))
     return max(FAINTEST, NOISES * noise)
@@ -229,7 +229,10 @@ def find_rules(marked: Marked, pieces: list[Piece]) -> Marked:
     # Strokes that stand on a rule part it; it counts as one all the same.
     whole = ~in_runs(~np.pad(long, ((0, 0), (run, run))), run, axis=1)[:, run:-run]
     labels, rules = named_pieces(whole)
-    lasting = [r.name for r in rules if r.width >= max(0.35 * x, 2 * tall)]
+    wide = max(0.35 * x, 2 * tall)
+    if x >= 1.2 * len(marked):  # from side to side, unless it can be the bar of a cut out 4 or 7
+        wide = min(wide, 0.9 * x)
+    lasting = [r.name for r in rules if r.width >= wide]
     return long & np.isin(labels, lasting) if lasting else np.zeros_like(marked)
 
 

@@ -179,6 +179,8 @@ def digit_box(page: Page, strip: Strip, ink: np.ndarray, start: int, stop: int) 
         (start + int(columns[0]), start + int(columns[-1]) + 1) if len(columns) else (start, stop)
     )
     scale, (x, y) = strip.scale, strip.origin
+    if strip.drops is not None:
+        y += float(np.median(strip.drops[left:right]))
     return inside(
         page, x + left * scale, y + top * scale, (right - left) * scale, (bottom - top) * scale
     )
