@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from vitreous.data.strings import Bank, Drawn, draw_string
+from vitreous.data.strings import LEGIBLE, Bank, Drawn, Ranges, draw_string
 from vitreous.errors import DataError
 from vitreous.frontends.lines import HEIGHT
 
@@ -60,13 +60,23 @@ def shard_name(number: int) -> str:
     return f"strings-{number:04}.npz"
 
 
-def write_shard(folder: Path, bank: Bank, seed: int, number: int, count: int = SHARD) -> None:
+def write_shard(
+    folder: Path,
+    bank: Bank,
+    seed: int,
+    number: int,
+    count: int = SHARD,
+    *,
+    ranges: Ranges = LEGIBLE,
+) -> None:
     """Draw one shard's strings, unless its file is there already: it is whole or absent."""
     path = folder / shard_name(number)
     if path.exists():
         return
     first = number * count
-    strips = pack([draw_string(bank, seed, index) for index in range(first, first + count)])
+    strips = pack(
+        [draw_string(bank, seed, index, ranges=ranges) for index in range(first, first + count)]
+    )
     content = io.BytesIO()
     np.savez(content, levels=strips.levels, ends=strips.ends, texts=np.array(strips.texts))
     beside = path.with_suffix(f".{os.getpid()}.part")

@@ -20,7 +20,7 @@ from vitreous.data.pen import WAYS, draw_digit
 from vitreous.frontends.lines import HEIGHT, MARGIN, prepare_ink
 from vitreous.frontends.page import Piece
 
-__all__ = ["Bank", "Drawn", "draw_string", "draw_text", "make_bank"]
+__all__ = ["LEGIBLE", "RANGES", "Bank", "Drawn", "Ranges", "draw_string", "draw_text", "make_bank"]
 
 Canvas: TypeAlias = NDArray[np.floating[Any]]
 """(y, x): 0 is paper, 1 full ink."""
@@ -31,6 +31,32 @@ ROOM = 14
 """Pixels above and below the digits, for what jumps, slants or is printed there."""
 LENGTHS = (0.06, 0.15, 0.11, 0.15, 0.17, 0.13, 0.10, 0.08, 0.05)
 """How often a string has 0, 1, ... 8 digits."""
+
+
+class Ranges(NamedTuple):
+    """How far writing and paper may go."""
+
+    bend: float
+    """Pixels: the most by which a string is bent."""
+    low_zeros: float
+    """The lowest that zeros may be beside other digits."""
+    faint: float
+    """The least share of its ink that a place of a stroke keeps where a pen is uneven."""
+    print: float
+    """The strongest print under the writing."""
+    noise: float
+    """The largest deviation of the paper's grain."""
+    coarse: float
+    """The smallest share of rows and columns that is left of a picture."""
+    kept: float
+    """The least share of each digit's ink that is left when strokes have been made thinner."""
+
+
+ROUGH = Ranges(bend=1.6, low_zeros=0.45, faint=0.5, print=0.3, noise=0.11, coarse=0.45, kept=0.0)
+"""So far that one string in ten cannot be read: to begin with."""
+LEGIBLE = Ranges(bend=1.2, low_zeros=0.55, faint=0.6, print=0.24, noise=0.08, coarse=0.6, kept=0.5)
+"""As far as people still read."""
+RANGES: Mapping[str, Ranges] = {"rough": ROUGH, "legible": LEGIBLE}
 
 
 class Bank(NamedTuple):
@@ -84,11 +110,16 @@ class Hand:
 
 
 def draw_string(
-    bank: Bank, seed: int, index: int, *, lengths: tuple[float, ...] = LENGTHS
+    bank: Bank,
+    seed: int,
+    index: int,
+    *,
+    lengths: tuple[float, ...] = LENGTHS,
+    ranges: Ranges = LEGIBLE,
 ) -> Drawn:
     """The string of this seed and index. `lengths` says how often each length comes."""
     rng = np.random.default_rng([seed, index])
-    return draw_text(bank, draw_label(rng, lengths), rng)
+    return draw_text(bank, draw_label(rng, lengths), rng, ranges)
 
 
 def draw_label(rng: np.random.Generator, lengths: tuple[float, ...]) -> str:
@@ -106,24 +137,24 @@ def draw_label(rng: np.random.Generator, lengths: tuple[float, ...]) -> str:
     return "".join(map(str, digits))
 
 
-def draw_text(bank: Bank, text: str, rng: np.random.Generator) -> Drawn:
+def draw_text(bank: Bank, text: str, rng: np.random.Generator, ranges: Ranges = LEGIBLE) -> Drawn:
     """These digits, written by a hand that `rng` draws."""
-    hand = draw_hand(rng)
+    hand = draw_hand(rng, ranges)
     glyphs = [glyph(bank, int(digit), hand, rng) for digit in text]
     canvas, spans = compose(glyphs, hand, rng)
     digits = canvas > 0.3
     canvas, marks = with_marks(canvas, spans, rng)
     canvas = bent(canvas, hand, rng)
-    canvas, stroke = inked(canvas, hand, rng)
+    canvas, stroke = inked(canvas, spans, hand, rng, ranges)
     box = loose_box(digits if spans else canvas > 0.3, canvas > 0.3, rng)
-    paper, knobs = papered(canvas, rng)
+    paper, knobs = papered(canvas, spans, rng, ranges)
     levels = prepare_ink(paper, canvas > 0.35, box)[0]
     knobs |= {"gap": hand.gap, "slant": hand.slant, "pen_drawn": hand.pen_drawn, "marks": marks}
     knobs |= {"rise": hand.rise, "stroke": stroke, "length": len(text)}
     return Drawn(levels, text, knobs)
 
 
-def draw_hand(rng: np.random.Generator) -> Hand:
+def draw_hand(rng: np.random.Generator, ranges: Ranges = LEGIBLE) -> Hand:
     """One of many ways to write."""
     spacing = rng.random()
     if spacing < 0.25:
@@ -142,9 +173,9 @@ def draw_hand(rng: np.random.Generator) -> Hand:
         size_jitter=float(rng.uniform(0.02, 0.12)),
         baseline_jitter=float(rng.uniform(0.0, 0.08)),
         rise=float(rng.normal(0, 0.05)),
-        low_zeros=float(rng.uniform(0.45, 0.8) if rng.random() < 0.12 else 1.0),
+        low_zeros=float(rng.uniform(ranges.low_zeros, 0.8) if rng.random() < 0.12 else 1.0),
         ways=tuple(int(rng.integers(len(WAYS[digit]))) for digit in range(10)),
-        bend=float(rng.uniform(0.0, 1.6)),
+        bend=float(rng.uniform(0.0, ranges.bend)),
     )
 
 
@@ -361,20 +392,32 @@ def bent(canvas: Canvas, hand: Hand, rng: np.random.Generator) -> Canvas:
     return np.asarray(ndimage.map_coordinates(canvas, places, order=1, mode="constant"))
 
 
-def inked(canvas: Canvas, hand: Hand, rng: np.random.Generator) -> tuple[Canvas, float]:
+def inked(
+    canvas: Canvas, spans: Spans, hand: Hand, rng: np.random.Generator, ranges: Ranges
+) -> tuple[Canvas, float]:
     """Strokes made thicker or thinner, soft or hard, and uneven as a pen's are."""
     thicken = 0.0
     if not hand.pen_drawn and rng.random() < 0.6:
         thicken = float(rng.uniform(-0.12, 0.35))
         blurred = ndimage.gaussian_filter(canvas, rng.uniform(0.7, 1.3))
-        canvas = np.clip((blurred - 0.42 + thicken) / rng.uniform(0.25, 0.6), 0, 1)
-        if canvas.max() < 0.5:
-            canvas = np.clip(blurred * 2, 0, 1)
+        thick = np.clip((blurred - 0.42 + thicken) / rng.uniform(0.25, 0.6), 0, 1)
+        if thick.max() < 0.5:
+            thick = np.clip(blurred * 2, 0, 1)
+        canvas = legible(thick, canvas, spans, ranges.kept)
     if rng.random() < 0.35:
-        canvas = canvas * slow_field(canvas.shape, rng, float(rng.uniform(0.5, 0.9)), 1.0, cell=12)
+        least = float(rng.uniform(ranges.faint, 0.9))
+        canvas = canvas * slow_field(canvas.shape, rng, least, 1.0, cell=12)
     if rng.random() < 0.15:
         canvas = canvas * rng.uniform(rng.uniform(0.35, 0.7), 1.0, canvas.shape).astype(np.float32)
     return canvas.astype(np.float32), thicken
+
+
+def legible(changed: Canvas, canvas: Canvas, spans: Spans, kept: float) -> Canvas:
+    """The changed canvas, unless a digit would have less than this share of its ink left."""
+    for left, right in spans:
+        if changed[:, left:right].sum() < kept * canvas[:, left:right].sum():
+            return canvas
+    return changed
 
 
 def slow_field(
@@ -407,20 +450,22 @@ def loose_box(
     )
 
 
-def papered(canvas: Canvas, rng: np.random.Generator) -> tuple[Canvas, dict[str, Any]]:
+def papered(
+    canvas: Canvas, spans: Spans, rng: np.random.Generator, ranges: Ranges
+) -> tuple[Canvas, dict[str, Any]]:
     """The ink as it is found on real paper: rules, print, blur, grain, JPEG and dirt around it."""
     knobs: dict[str, Any] = {"rules": False, "print": 0.0, "blur": 0.0, "noise": 0.0}
     knobs |= {"jpeg": 0, "coarse": 1.0, "hard": False}
     if rng.random() < 0.2:
         canvas, knobs["rules"] = ruled(canvas, rng), True
     if rng.random() < 0.3:
-        knobs["print"] = float(rng.uniform(0.05, 0.3))
+        knobs["print"] = float(rng.uniform(0.05, ranges.print))
         canvas = canvas + printed(canvas.shape, knobs["print"], rng)
     if rng.random() < 0.4:
         knobs["blur"] = float(rng.uniform(0.3, 1.2))
         canvas = np.asarray(ndimage.gaussian_filter(canvas, knobs["blur"]))
     if rng.random() < 0.5:
-        knobs["noise"] = float(rng.uniform(0.01, 0.11))
+        knobs["noise"] = float(rng.uniform(0.01, ranges.noise))
         canvas = canvas + rng.normal(0, knobs["noise"], canvas.shape)
     if rng.random() < 0.2:
         canvas = canvas + slow_field(canvas.shape, rng, -0.08, 0.12, cell=24)
@@ -428,11 +473,12 @@ def papered(canvas: Canvas, rng: np.random.Generator) -> tuple[Canvas, dict[str,
         knobs["jpeg"] = int(rng.integers(25, 90))
         canvas = through_jpeg(canvas, knobs["jpeg"])
     if rng.random() < 0.1:
-        knobs["coarse"] = float(rng.uniform(0.45, 0.9))
+        knobs["coarse"] = float(rng.uniform(ranges.coarse, 0.9))
         canvas = coarser(canvas, knobs["coarse"])
     if rng.random() < 0.08:
         knobs["hard"] = True
-        canvas = (canvas > rng.uniform(0.35, 0.55)).astype(np.float32)
+        hard = (canvas > rng.uniform(0.35, 0.55)).astype(np.float32)
+        canvas = legible(hard, canvas, spans, ranges.kept)
     return np.asarray(canvas, np.float32), knobs
 
 

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -20,13 +20,13 @@ from torch import Tensor, nn
 import vitreous
 from vitreous import settings
 from vitreous.checkpoints.files import require_room, write_json
-from vitreous.checkpoints.readers import save_reader
+from vitreous.checkpoints.readers import load_reader, save_reader
 from vitreous.config import Recipe
 from vitreous.data.augment import affine
 from vitreous.data.lines import pad
 from vitreous.data.shards import SHARD, Strips, read_shard, shard_name, write_shard
 from vitreous.data.sources import load_source
-from vitreous.data.strings import Bank, Drawn, draw_string, make_bank
+from vitreous.data.strings import RANGES, Bank, Drawn, draw_string, make_bank
 from vitreous.errors import ConfigError, RunError
 from vitreous.models.decoding import best_path, greedy, prefixes
 from vitreous.models.reader import STOP, Reader, ReaderConfig, build_reader
@@ -80,6 +80,10 @@ class ReaderJob:
     check_every: int = 500
     """Steps between two looks at the validation strings."""
     validation_strings: int = 1000
+    strings: Literal["rough", "legible"] = "legible"
+    """How far writing and paper go: see `data.strings.RANGES`."""
+    start: str | None = None
+    """The run folder or file whose weights are trained on; none begins with fresh ones."""
 
     def __post_init__(self) -> None:
         if self.recipe.max_steps is None:
@@ -112,6 +116,8 @@ class ReaderJob:
             "recipe": settings.to_dict(self.recipe),
             "check_every": self.check_every,
             "validation_strings": self.validation_strings,
+            "strings": self.strings,
+            "start": self.start,
             "versions": {"vitreous": vitreous.__version__, "torch": str(torch.__version__)},
         }
 
@@ -128,6 +134,8 @@ def resumed_job(out: Path) -> ReaderJob:
             seed=recorded["seed"],
             check_every=recorded["check_every"],
             validation_strings=recorded["validation_strings"],
+            strings=recorded["strings"],
+            start=recorded["start"],
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{out / RUN}: {error} is absent or of the wrong kind") from error
@@ -167,6 +175,8 @@ def fresh_state(job: ReaderJob) -> State:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream(job.seed, "init"))
         model = build_reader(job.config)
+    if job.start is not None:
+        model.load_state_dict(starting_weights(job, job.start))
     state = State(
         working=Working(model, getattr(torch, job.recipe.precision)),
         optimizers=make_optimizers(model, job.recipe),
@@ -175,6 +185,14 @@ def fresh_state(job: ReaderJob) -> State:
     if job.recipe.average:
         state.average = {name: tensor.clone() for name, tensor in state.weights.items()}
     return state
+
+
+def starting_weights(job: ReaderJob, place: str) -> dict[str, Tensor]:
+    """The weights of an earlier run. Raises RunError where they are another model's."""
+    earlier = load_reader(place)
+    if earlier.config != job.config:
+        raise RunError(f"{place} holds {earlier.config}, and this run is of {job.config}")
+    return earlier.state_dict()
 
 
 def prepare_folder(job: ReaderJob, out: Path, state: State, *, resume: bool) -> None:
@@ -198,7 +216,7 @@ def prepare_folder(job: ReaderJob, out: Path, state: State, *, resume: bool) -> 
 def drawing_ahead(job: ReaderJob, out: Path, first: int) -> Iterator[None]:
     """Inside, another process draws the strings that training will need; they are the same ones."""
     context = multiprocessing.get_context("spawn")
-    arguments = (str(out / STRINGS), job.seed, first, job.files)
+    arguments = (str(out / STRINGS), job.seed, first, job.files, job.strings)
     process = context.Process(target=draw_files, args=arguments, daemon=True)
     process.start()
     try:
@@ -208,13 +226,13 @@ def drawing_ahead(job: ReaderJob, out: Path, first: int) -> Iterator[None]:
         process.join()
 
 
-def draw_files(folder: str, seed: int, first: int, files: int) -> None:
+def draw_files(folder: str, seed: int, first: int, files: int, strings: str) -> None:
     """Draw files of strings, one after the other, politely. Ctrl-C is for the one that trains."""
     os.nice(6)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     for number in range(first, files):
-        write_shard(Path(folder), bank_of("training"), seed, number)
+        write_shard(Path(folder), bank_of("training"), seed, number, ranges=RANGES[strings])
 
 
 def strings_of(job: ReaderJob, out: Path, number: int) -> Strips:
@@ -225,7 +243,8 @@ def strings_of(job: ReaderJob, out: Path, number: int) -> Strips:
         if time.monotonic() - started > 600:
             break
         time.sleep(0.2)
-    write_shard(out / STRINGS, bank_of("training"), job.seed, number)
+    bank, ranges = bank_of("training"), RANGES[job.strings]
+    write_shard(out / STRINGS, bank, job.seed, number, ranges=ranges)
     return read_shard(out / STRINGS, number)
 
 
@@ -350,7 +369,8 @@ def batch_rows(job: ReaderJob, number: int, files: list[Strips]) -> list[NDArray
 def validation_strings(job: ReaderJob) -> list[Drawn]:
     """Strings of validation digits, the same in every run."""
     bank = bank_of("validation")
-    return [draw_string(bank, VALIDATION_SEED, index) for index in range(job.validation_strings)]
+    ranges, count = RANGES[job.strings], job.validation_strings
+    return [draw_string(bank, VALIDATION_SEED, index, ranges=ranges) for index in range(count)]
 
 
 def candidate(state: State) -> Reader:
