@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
-from vitreous.data.pen import WAYS, draw_digit
+from vitreous.data.pen import USUAL, WAYS, draw_digit
 from vitreous.frontends.lines import HEIGHT, MARGIN, prepare_ink
 from vitreous.frontends.page import Piece
 
@@ -48,13 +48,37 @@ class Ranges(NamedTuple):
     """The largest deviation of the paper's grain."""
     coarse: float
     """The smallest share of rows and columns that is left of a picture."""
+    pen_drawn: float
+    """The share of strings that a pen draws."""
+    ways: tuple[int, ...]
+    """How many ways the pen knows to write each digit."""
     kept: float
     """The least share of each digit's ink that is left when strokes have been made thinner."""
 
 
-ROUGH = Ranges(bend=1.6, low_zeros=0.45, faint=0.5, print=0.3, noise=0.11, coarse=0.45, kept=0.0)
+ROUGH = Ranges(
+    bend=1.6,
+    low_zeros=0.45,
+    faint=0.5,
+    print=0.3,
+    noise=0.11,
+    coarse=0.45,
+    pen_drawn=0.35,
+    ways=USUAL,
+    kept=0.0,
+)
 """So far that one string in ten cannot be read: to begin with."""
-LEGIBLE = Ranges(bend=1.2, low_zeros=0.55, faint=0.6, print=0.24, noise=0.08, coarse=0.6, kept=0.5)
+LEGIBLE = Ranges(
+    bend=1.2,
+    low_zeros=0.55,
+    faint=0.6,
+    print=0.24,
+    noise=0.08,
+    coarse=0.6,
+    pen_drawn=0.45,
+    ways=tuple(len(WAYS[digit]) for digit in range(10)),
+    kept=0.5,
+)
 """As far as people still read."""
 RANGES: Mapping[str, Ranges] = {"rough": ROUGH, "legible": LEGIBLE}
 
@@ -140,7 +164,7 @@ def draw_label(rng: np.random.Generator, lengths: tuple[float, ...]) -> str:
 def draw_text(bank: Bank, text: str, rng: np.random.Generator, ranges: Ranges = LEGIBLE) -> Drawn:
     """These digits, written by a hand that `rng` draws."""
     hand = draw_hand(rng, ranges)
-    glyphs = [glyph(bank, int(digit), hand, rng) for digit in text]
+    glyphs = [glyph(bank, int(digit), hand, rng, ranges) for digit in text]
     canvas, spans = compose(glyphs, hand, rng)
     digits = canvas > 0.3
     canvas, marks = with_marks(canvas, spans, rng)
@@ -164,7 +188,7 @@ def draw_hand(rng: np.random.Generator, ranges: Ranges = LEGIBLE) -> Hand:
     else:
         gap = rng.uniform(0.35, 1.3)
     return Hand(
-        pen_drawn=bool(rng.random() < 0.35),
+        pen_drawn=bool(rng.random() < ranges.pen_drawn),
         pen=float(np.exp(rng.uniform(np.log(1.3), np.log(5.0)))),
         slant=float(rng.normal(0.05, 0.2)),
         aspect=float(np.exp(rng.normal(0.0, 0.18))),
@@ -174,17 +198,19 @@ def draw_hand(rng: np.random.Generator, ranges: Ranges = LEGIBLE) -> Hand:
         baseline_jitter=float(rng.uniform(0.0, 0.08)),
         rise=float(rng.normal(0, 0.05)),
         low_zeros=float(rng.uniform(ranges.low_zeros, 0.8) if rng.random() < 0.12 else 1.0),
-        ways=tuple(int(rng.integers(len(WAYS[digit]))) for digit in range(10)),
+        ways=tuple(int(rng.integers(ranges.ways[digit])) for digit in range(10)),
         bend=float(rng.uniform(0.0, ranges.bend)),
     )
 
 
-def glyph(bank: Bank, digit: int, hand: Hand, rng: np.random.Generator) -> NDArray[np.uint8]:
+def glyph(
+    bank: Bank, digit: int, hand: Hand, rng: np.random.Generator, ranges: Ranges = LEGIBLE
+) -> NDArray[np.uint8]:
     """One digit as the hand writes it, cropped to its ink."""
     tall = TALL * float(np.clip(rng.normal(1, hand.size_jitter), 0.6, 1.4))
     tall *= hand.low_zeros if digit == 0 else 1.0
     if hand.pen_drawn:
-        way = hand.ways[digit] if rng.random() < 0.9 else int(rng.integers(len(WAYS[digit])))
+        way = hand.ways[digit] if rng.random() < 0.9 else int(rng.integers(ranges.ways[digit]))
         aspect = float(np.clip(0.62 * hand.aspect * rng.normal(1, 0.1), 0.35, 1.1))
         image = draw_digit(
             digit, way, rng, height=round(tall), aspect=aspect, pen=min(hand.pen, 0.17 * tall)
