@@ -13,9 +13,9 @@ ANSWERS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_si
 @pytest.mark.parametrize("heat", [0.5, 1.0, 3.0])
 def test_a_temperature_that_was_put_in_is_found(heat: float):
     luck = np.random.default_rng(0)
-    chances = luck.uniform(0.05, 0.999, 20_000)
-    right = luck.random(20_000) < chances
-    assert fit_temperature(heat * np.log(chances), right.tolist()) == pytest.approx(heat, rel=0.06)
+    chances = luck.uniform(0.05, 0.999, 4_000)
+    right = luck.random(4_000) < chances
+    assert fit_temperature((heat * np.log(chances)).tolist(), right.tolist()) == pytest.approx(heat, rel=0.15)
 
 
 @given(answers=ANSWERS)

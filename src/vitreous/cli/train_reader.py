@@ -72,8 +72,9 @@ def refuse_others(arguments: argparse.Namespace) -> None:
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise ConfigError(f"a reader is trained on made-up strings and takes no {names}")
-    if arguments.resume and (arguments.changes or arguments.seed is not None or arguments.out):
-        raise ConfigError("--resume takes the run's own settings; leave out --set, --seed, --out")
+    own = ("changes", "seed", "out", "strings", "start_from")
+    if arguments.resume and any(getattr(arguments, name) not in (None, []) for name in own):
+        raise ConfigError("--resume takes the run's own settings; leave the others out")
 
 
 def started(arguments: argparse.Namespace) -> "ReaderJob":
@@ -93,6 +94,8 @@ def started(arguments: argparse.Namespace) -> "ReaderJob":
         config=ReaderConfig(**{name: value for name, value in chosen.items() if name in model}),
         recipe=replace(RECIPE, **{name: v for name, v in chosen.items() if name in recipe}),
         seed=arguments.seed or 0,
+        strings=arguments.strings or "legible",
+        start=arguments.start_from,
     )
 
 

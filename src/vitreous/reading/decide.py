@@ -8,6 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
 from vitreous.models.decoding import (
     FREE,
     Hypothesis,
@@ -20,7 +24,7 @@ from vitreous.models.decoding import (
 )
 from vitreous.models.reader import Memory, Reader
 
-__all__ = ["WIDTH", "Answer", "decide"]
+__all__ = ["WIDTH", "Answer", "decide", "probability", "total"]
 
 WIDTH = 5
 """Strings that the decoder proposes."""
@@ -59,12 +63,14 @@ def decide(reader: Reader, memory: Memory, rules: Rules = FREE) -> list[Answer |
     return answers
 
 
-def judge(candidates: list[Hypothesis], columns, quick: str) -> Answer | None:
+def judge(
+    candidates: list[Hypothesis], columns: Float[Tensor, "1 n classes"], quick: str
+) -> Answer | None:
     """The likeliest candidate by both arms."""
     if not candidates:
         return None
     texts = [h.text for h in candidates]
-    real = columns.new_ones(columns.shape[:2], dtype=bool).expand(len(texts), -1)
+    real = columns.new_ones(columns.shape[:2], dtype=torch.bool).expand(len(texts), -1)
     judged = ctc_log_probabilities(columns.expand(len(texts), -1, -1), real, texts)
     both = [(h.log_probability + other) / 2 for h, other in zip(candidates, judged, strict=True)]
     order = sorted(range(len(texts)), key=lambda index: (both[index], texts[index]), reverse=True)
@@ -81,4 +87,4 @@ def probability(log_probability: float, temperature: float) -> float:
 
 def total(confidences: Sequence[float]) -> float:
     """How likely several independent answers are all right."""
-    return round(math.prod(confidences), 6)
+    return round(float(math.prod(confidences)), 6)

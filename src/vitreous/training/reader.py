@@ -34,6 +34,8 @@ from vitreous.objectives.reading import IGNORED, ctc_loss, writing_loss
 from vitreous.protocol.seeds import stream
 from vitreous.protocol.splits import training_and_validation
 from vitreous.protocol.stopping import Patience
+from vitreous.reading.calibration import fit_temperature, fit_threshold
+from vitreous.reading.decide import Answer, decide, probability
 from vitreous.training.folder import HISTORY, RUN, SNAPSHOT, command_line, now, read_json
 from vitreous.training.loop import Step
 from vitreous.training.memory import hold_memory
@@ -41,7 +43,16 @@ from vitreous.training.optimizers import make_optimizers, rate
 from vitreous.training.precision import Working
 from vitreous.training.state import Epoch, State, restore, snapshot
 
-__all__ = ["RECIPE", "ReaderJob", "bank_of", "read_strings", "resumed_job", "run_reader"]
+__all__ = [
+    "RECIPE",
+    "ReaderJob",
+    "bank_of",
+    "calibrated",
+    "decided",
+    "read_strings",
+    "resumed_job",
+    "run_reader",
+]
 
 Events: TypeAlias = Generator[Step | Epoch, None, Reader]
 STRINGS = "strings"
@@ -164,7 +175,7 @@ def run_reader(job: ReaderJob, out: Path, *, resume: bool = False) -> Events:
     drawn = validation_strings(job)
     with drawing_ahead(job, out, state.step // job.steps_per_file):
         yield from steps(job, state, out, drawn)
-    model = candidate(state)
+    model = calibrated(candidate(state), drawn)
     save_reader(model, out, facts={"run": job.describe(), "command": command_line()})
     (out / SNAPSHOT).unlink()
     return model
@@ -378,6 +389,30 @@ def candidate(state: State) -> Reader:
     model = deepcopy(state.working.master)
     model.load_state_dict(state.candidate)
     return model.eval()  # pyright: ignore
+
+
+def calibrated(model: Reader, drawn: list[Drawn]) -> Reader:
+    """The model with the temperature and the threshold that validation strings ask for."""
+    answers = decided(model, drawn)
+    logs = [answer.log_probability for answer in answers]
+    right = [answer.text == one.text for answer, one in zip(answers, drawn, strict=True)]
+    model.temperature = fit_temperature(logs, right)
+    chances = [probability(log, model.temperature) for log in logs]
+    model.threshold = fit_threshold(chances, right)
+    return model
+
+
+@torch.no_grad()
+def decided(model: Reader, drawn: list[Drawn], size: int = 100) -> list[Answer]:
+    """What reading answers for each string, by both arms."""
+    order = sorted(range(len(drawn)), key=lambda index: drawn[index].levels.shape[1])
+    answers: dict[int, Answer] = {}
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        memory = model.see(*pad([drawn[row].levels for row in rows]))
+        # Without rules there is always an answer.
+        answers |= {r: a for r, a in zip(rows, decide(model, memory), strict=True) if a}
+    return [answers[row] for row in range(len(drawn))]
 
 
 def look(state: State, drawn: list[Drawn]) -> Epoch:
