@@ -15,7 +15,9 @@ def test_a_temperature_that_was_put_in_is_found(heat: float):
     luck = np.random.default_rng(0)
     chances = luck.uniform(0.05, 0.999, 4_000)
     right = luck.random(4_000) < chances
-    assert fit_temperature((heat * np.log(chances)).tolist(), right.tolist()) == pytest.approx(heat, rel=0.15)
+    assert fit_temperature((heat * np.log(chances)).tolist(), right.tolist()) == pytest.approx(
+        heat, rel=0.15
+    )
 
 
 @given(answers=ANSWERS)

@@ -243,7 +243,8 @@ def draw_files(folder: str, seed: int, first: int, files: int, strings: str) -> 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     for number in range(first, files):
-        write_shard(Path(folder), bank_of("training"), seed, number, ranges=RANGES[strings])
+        bank = bank_of("training")
+        write_shard(Path(folder), bank, seed, number, SHARD, ranges=RANGES[strings])
 
 
 def strings_of(job: ReaderJob, out: Path, number: int) -> Strips:
@@ -255,7 +256,7 @@ def strings_of(job: ReaderJob, out: Path, number: int) -> Strips:
             break
         time.sleep(0.2)
     bank, ranges = bank_of("training"), RANGES[job.strings]
-    write_shard(out / STRINGS, bank, job.seed, number, ranges=ranges)
+    write_shard(out / STRINGS, bank, job.seed, number, SHARD, ranges=ranges)
     return read_shard(out / STRINGS, number)
 
 
@@ -348,7 +349,8 @@ def batches(job: ReaderJob, state: State, out: Path) -> Iterator[Batch]:
     while state.step < job.steps:
         number, done = divmod(state.step, job.steps_per_file)
         files = [strings_of(job, out, one) for one in mixed(job.seed, number)]
-        for rows in batch_rows(job, number, files)[done:]:
+        for chosen in batch_rows(job, number, files)[done:]:
+            rows = chosen.tolist()
             strips = [files[one // SHARD].strip(one % SHARD) for one in rows]
             texts = [files[one // SHARD].texts[one % SHARD] for one in rows]
             images, widths = pad(strips)
