@@ -202,3 +202,23 @@ def test_otsu_parts_two_heaps():
     luck = np.random.default_rng(0)
     ink = np.concatenate([luck.normal(0, 0.02, 900), luck.normal(0.6, 0.03, 100)])
     assert 0.06 < otsu(ink) < 0.54
+
+
+def test_the_bar_of_a_5_belongs_to_it_though_it_is_apart():
+    page = np.full((200, 200), 240, np.uint8)
+    page[40:46, 80:120] = 20  # the bar
+    for turn in np.linspace(-1.2, 1.9, 400):  # the bow below it
+        y, x = int(105 + 35 * np.sin(turn)), int(90 + 30 * np.cos(turn))
+        page[y : y + 6, x : x + 6] = 20
+    (line,) = lines_of(page)
+    assert line.box[1] == pytest.approx(40, abs=2)
+
+
+@pytest.mark.parametrize("period", [3.0, 5.0, 8.0])
+def test_print_on_blank_paper_is_no_large_ink(period: float):
+    """A security pattern alone may leave specks, and no piece as high as a digit."""
+    rows, columns = np.mgrid[0:60, 0:180]
+    wave = np.sin((rows + 2 * np.sin(columns / 15)) * 2 * np.pi / period)
+    grain = np.random.default_rng(0).normal(0, 4, wave.shape)
+    page = np.clip(200 - 25 * np.clip(wave, 0, 1) + grain, 0, 255).astype(np.uint8)
+    assert all(line.box[3] < 20 for line in lines_of(page))

@@ -116,7 +116,8 @@ def against_paper(light: Levels, rounds: tuple[int, ...] = CELLS) -> tuple[Level
     offset = (light - paper).astype(np.float64)
     if (offset * offset * offset).sum() > 0:
         light, paper = 255 - light, 255 - paper
-    return light, np.minimum(paper, filled(light, mark(apart(light, paper), SOME_INK)))
+    paper = np.minimum(paper, filled(light, mark(apart(light, paper), SOME_INK)))
+    return light, paper
 
 
 def paper_level(light: Levels, rounds: tuple[int, ...] = CELLS) -> Levels:

@@ -23,6 +23,8 @@ LOW = 0.3
 """A piece that has less than this share of its line's height is a dot, a dash or a broken bit."""
 OVERLAP = 0.2
 """Two pieces of one line share at least this part of the lower one's rows."""
+HAT = 0.6
+"""The bar of a 5 may lie so many heights above the rest."""
 SCRAP = 0.3
 """A group of less than this share of the typical height is a rule, a dash or dirt."""
 REACH = 2.2
@@ -117,6 +119,11 @@ def neighbours(pieces: list[Piece]) -> list[tuple[float, int, int]]:
     # A dot may hang below the line, and a bar may lie above its digit.
     beside = (fit > OVERLAP) & (gap <= REACH * higher)
     hanging = small & (shared > -0.3 * higher) & (gap <= 0.6 * higher)
+    columns = np.minimum(right[:, None], right) - np.maximum(left[:, None], left)
+    width = right - left
+    hanging |= (
+        small & (shared > -HAT * higher) & (columns > 0.5 * np.minimum(width[:, None], width))
+    )
     # Digits that jump may hardly share a row; they are joined last.
     jumping = ~small & (shared > -0.35 * lower) & (gap > 0) & (gap <= REACH * higher)
     doubt = gap / higher + (1 - np.minimum(fit, 1)) + small + 10 * ~(beside | hanging)
@@ -167,9 +174,10 @@ def beside(one: Piece, two: Piece) -> bool:
 
 
 def extent(group: list[Piece]) -> Piece:
-    """The box around the tall pieces of a group."""
-    tall = max(p.height for p in group)
-    parts = [p for p in group if p.height >= LOW * tall]
+    """The box around the tall pieces of a group, and the bars that lie on them."""
+    highest = max(p.height for p in group)
+    tall = [p for p in group if p.height >= LOW * highest]
+    parts = tall + [p for p in group if p.height < LOW * highest and is_hat(p, tall)]
     return Piece(
         0,
         min(p.top for p in parts),
@@ -177,6 +185,17 @@ def extent(group: list[Piece]) -> Piece:
         max(p.bottom for p in parts),
         max(p.right for p in parts),
     )
+
+
+def is_hat(piece: Piece, tall: list[Piece]) -> bool:
+    """Whether a low piece is the bar of a digit below it, as a 5 has."""
+    for digit in tall:
+        shared = min(piece.right, digit.right) - max(piece.left, digit.left)
+        gap = digit.top - piece.bottom
+        near = -0.2 * digit.height < gap < HAT * digit.height
+        if near and piece.width > 0.3 * digit.height and shared > 0.5 * piece.width:
+            return True
+    return False
 
 
 def split(row: list[Piece]) -> list[list[Piece]]:

@@ -36,7 +36,7 @@ SMALLEST = 5
 """Pixels: nothing whose longer side is shorter was written with a pen."""
 SPECKS = 80
 """If all pieces are smaller than this part of the image's side, they are specks."""
-APART, CLEAR = 3.2, 0.06
+APART, CLEAR = 2.8, 0.06
 """Two heaps of levels are ink and paper if they are so many of the paper's deviations apart, and if
 what lies between them is ink of this share at least: on blank paper it is none."""
 EIGHT = np.ones((3, 3), bool)
