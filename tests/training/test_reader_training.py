@@ -162,3 +162,33 @@ def test_the_verb_trains_and_says_where(tmp_path, capsys, monkeypatch):
     assert json.loads(last) == {"run": str(out)}
     assert main(["train", "--resume", str(out)]) == 1
     assert "ended" in capsys.readouterr().err
+
+
+def test_the_runs_of_the_packages_weights_follow_each_other_and_go_on(
+    tmp_path, capsys, monkeypatch
+):
+    few = training.validation_strings(JOB)
+    monkeypatch.setattr(training, "validation_strings", lambda _: few)
+    second = replace(JOB, start=str(tmp_path / "a"), seed=1)
+    monkeypatch.setattr(
+        training, "stages", lambda _: [(JOB, tmp_path / "a"), (second, tmp_path / "b")]
+    )
+    words = ["train", "reader", "--out", str(tmp_path), "--json"]
+    assert main(words) == 0
+    made = (tmp_path / "b" / "model.safetensors").read_bytes()
+    assert made != (tmp_path / "a" / "model.safetensors").read_bytes()
+    for path in (tmp_path / "b").glob("*.json"):
+        path.unlink()
+    (tmp_path / "b" / "model.safetensors").unlink()
+    capsys.readouterr()
+    assert main(words) == 0
+    assert "training" not in capsys.readouterr().err
+    assert (tmp_path / "b" / "model.safetensors").read_bytes() == made
+
+
+def test_the_packages_weights_are_three_runs_each_from_the_one_before():
+    (rough, one), (legible, two), (last, _) = training.stages(Path("runs"))
+    assert (rough.strings, rough.start) == ("rough", None)
+    assert (legible.strings, legible.start) == ("legible", str(one))
+    assert last.start == str(two)
+    assert len({job.seed for job in (rough, legible, last)}) == 3

@@ -1,4 +1,8 @@
-"""`vitreous train reader`: the reader of numbers, from made-up strings alone."""
+"""`vitreous train reader`: the reader of numbers, from made-up strings alone.
+
+Without settings it makes the weights of the package, in three runs in one folder; called again, it
+goes on where it was stopped. With settings it is one run.
+"""
 
 import argparse
 import contextlib
@@ -19,6 +23,8 @@ __all__ = ["holds_reader", "run"]
 
 OTHERS = ("preset", "recipe", "config", "source", "skip_corrupt")
 """Options of `vitreous train` that mean nothing to a reader."""
+OWN = ("changes", "seed", "strings", "start_from")
+"""Options that make a run another than those of the package's weights."""
 
 
 def holds_reader(folder: Path) -> bool:
@@ -34,21 +40,65 @@ def holds_reader(folder: Path) -> bool:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, or go on; returns the exit code."""
-    from vitreous.cli.progress import bar
-    from vitreous.training.interrupt import interrupts_held
-    from vitreous.training.reader import resumed_job, run_reader
-    from vitreous.training.state import Epoch
+    from vitreous.training.reader import resumed_job, stages
 
     refuse_others(arguments)
-    resume = arguments.resume is not None
-    job = resumed_job(arguments.resume) if resume else started(arguments)
-    out = arguments.resume or arguments.out or Path("runs") / f"reader-seed{job.seed}"
+    if arguments.resume:
+        return train([(resumed_job(arguments.resume), arguments.resume)], arguments, resume=True)
+    chosen = any(getattr(arguments, name) not in (None, []) for name in OWN)
+    if not chosen:
+        out = arguments.out or Path("runs") / "reader"
+        return train(stages(out), arguments, resume=True)
+    job = started(arguments)
+    out = arguments.out or Path("runs") / f"reader-seed{job.seed}"
+    return train([(job, out)], arguments, resume=False)
+
+
+def train(
+    runs: list[tuple["ReaderJob", Path]], arguments: argparse.Namespace, *, resume: bool
+) -> int:
+    """Train one run after the other; with `resume`, those that a folder holds go on or are done."""
     if arguments.dry_run:
-        print_json({"job": job.describe(), "out": str(out), "steps": job.steps})
+        for job, out in runs:
+            print_json({"job": job.describe(), "out": str(out), "steps": job.steps})
         return 0
+    for job, out in runs:
+        if len(runs) > 1 and has_ended(out):
+            continue
+        begun = resume and (len(runs) == 1 or (out / "run.json").exists())
+        if not train_one(job, out, arguments, resume=begun):
+            warn(f"stopped, and saved; go on with: vitreous train {again(runs, out)}")
+            return 130
+    last = runs[-1][1]
+    if arguments.json:
+        print_json({"run": str(last)})
+    else:
+        print(f"run folder  {last}\ntry it with: vitreous read --model {last} IMAGE")
+    return 0
+
+
+def has_ended(out: Path) -> bool:
+    """Whether a run of the folder has come to its weights."""
+    from vitreous.training.folder import SNAPSHOT
+
+    return (out / "model.safetensors").exists() and not (out / SNAPSHOT).exists()
+
+
+def again(runs: list[tuple["ReaderJob", Path]], out: Path) -> str:
+    """The words with which a stopped run, or row of runs, goes on."""
+    return f"--resume {out}" if len(runs) == 1 else f"reader --out {out.parent}"
+
+
+def train_one(job: "ReaderJob", out: Path, arguments: argparse.Namespace, *, resume: bool) -> bool:
+    """One run; False where it was stopped."""
+    from vitreous.cli.progress import bar
+    from vitreous.training.interrupt import interrupts_held
+    from vitreous.training.reader import run_reader
+    from vitreous.training.state import Epoch
+
     with (
         interrupts_held() as interrupted,
-        bar("training") as progress,
+        bar(f"training {out.name}") as progress,
         contextlib.closing(run_reader(job, out, resume=resume)) as events,
     ):
         for event in events:
@@ -57,13 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
             elif progress:
                 progress(event.number + 1, job.steps)
             if interrupted():
-                warn(f"stopped, and saved; go on with: vitreous train --resume {out}")
-                return 130
-    if arguments.json:
-        print_json({"run": str(out)})
-    else:
-        print(f"run folder  {out}\ntry it with: vitreous read --model {out} IMAGE")
-    return 0
+                return False
+    return True
 
 
 def refuse_others(arguments: argparse.Namespace) -> None:
@@ -72,8 +117,8 @@ def refuse_others(arguments: argparse.Namespace) -> None:
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise ConfigError(f"a reader is trained on made-up strings and takes no {names}")
-    own = ("changes", "seed", "out", "strings", "start_from")
-    if arguments.resume and any(getattr(arguments, name) not in (None, []) for name in own):
+    given = [name for name in (*OWN, "out") if getattr(arguments, name) not in (None, [])]
+    if arguments.resume and given:
         raise ConfigError("--resume takes the run's own settings; leave the others out")
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -52,6 +52,7 @@ __all__ = [
     "read_strings",
     "resumed_job",
     "run_reader",
+    "stages",
 ]
 
 Events: TypeAlias = Generator[Step | Epoch, None, Reader]
@@ -79,6 +80,10 @@ RECIPE = Recipe(
     scale=0.08,
     shear=0.12,
 )
+
+
+AGAIN = replace(RECIPE, learning_rate=7e-4, matrix_rate=0.01)
+"""For training on: half the rates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +136,20 @@ class ReaderJob:
             "start": self.start,
             "versions": {"vitreous": vitreous.__version__, "torch": str(torch.__version__)},
         }
+
+
+def stages(out: Path) -> list[tuple[ReaderJob, Path]]:
+    """The runs that make the weights of the package, each from the one before, and their folders.
+
+    First rough strings, most of which can be read, then legible ones.
+    """
+    rough, legible, last = out / "rough", out / "legible", out / "reader"
+    again = replace(AGAIN, max_steps=1600), replace(AGAIN, max_steps=1000)
+    return [
+        (ReaderJob(strings="rough"), rough),
+        (ReaderJob(recipe=again[0], seed=1, start=str(rough)), legible),
+        (ReaderJob(recipe=again[1], seed=2, start=str(legible)), last),
+    ]
 
 
 def resumed_job(out: Path) -> ReaderJob:
