@@ -1,6 +1,7 @@
 """How well are numbers read: made-up strings, people's own images, bank cheques?
 
     python benchmarks/reading.py synthetic --write
+    python benchmarks/reading.py pages --write
     python benchmarks/reading.py own --write        # needs ../shared/data, or VITREOUS_DATA
     python benchmarks/reading.py cheques --write    # the same; also fine-tunes, about 5 minutes
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from report import parser, publish, setting, table
 
 from vitreous.config import Recipe
@@ -202,6 +204,61 @@ def data_folder() -> Path:
     return Path(os.environ.get("VITREOUS_DATA", here.parent / "shared" / "data"))
 
 
+def draw_page(number: int) -> tuple[Any, list[str]]:
+    """A photographed page: 8 rows and 3 columns of numbers of MNIST's test digits."""
+    rng = np.random.default_rng(stream(TEST_SEED, "page", number))
+    bank, (high, wide) = bank_of("test"), (1300, 1000)
+    ink, texts = np.zeros((high, wide), np.float32), []
+    for place in range(24):
+        left = int(wide * (place % 3 + 0.12) / 3)
+        top = int(high * (place // 3 + 0.3) / 8)
+        texts.append("")
+        for _ in range(int(rng.integers(1, 7))):
+            chosen = int(rng.integers(len(bank.images)))
+            digit = np.flatnonzero([chosen in of for of in bank.of])[0]
+            texts[-1] += str(digit)
+            image = Image.fromarray(bank.images[chosen]).resize((42, 42))
+            y = top + int(rng.integers(-3, 4))
+            part = ink[y : y + 42, left : left + 42]
+            np.maximum(part, np.asarray(image, np.float32) / 255, out=part)
+            left += int(rng.integers(26, 34))
+    if number % 2:
+        ink[40::162] = np.maximum(ink[40::162], 0.5)
+        ink[41::162] = np.maximum(ink[41::162], 0.5)
+    turned = Image.fromarray(ink).rotate(rng.uniform(-3, 3), Image.Resampling.BILINEAR)
+    light = np.linspace(rng.uniform(0.5, 1), 1, wide) * np.linspace(1, 0.8, high)[:, None]
+    grey = 235 * light * (1 - rng.uniform(0.35, 0.9) * np.asarray(turned))
+    return np.clip(grey + rng.normal(0, 3, grey.shape), 0, 255).astype(np.uint8), texts
+
+
+def pages(reader: NumberReader, count: int) -> str:
+    """How many pages come back line by line, and how many numbers are right in their place."""
+    drawn = [draw_page(number) for number in range(count)]
+    readings = reader.read([prepare(Image.fromarray(pixels)) for pixels, _ in drawn])
+    whole = [len(r.lines) == len(t) for r, (_, t) in zip(readings, drawn, strict=True)]
+    right = [
+        line.text == text
+        for reading, (_, texts), counted in zip(readings, drawn, whole, strict=True)
+        if counted
+        for line, text in zip(reading.lines, texts, strict=True)
+    ]
+    total = sum(len(texts) for _, texts in drawn)
+    rows = [
+        ["pages with as many lines as numbers", wilson(sum(whole), count), count],
+        ["numbers right in their place", wilson(sum(right), total), total],
+    ]
+    return "\n".join(
+        [
+            "# Reading pages of numbers\n",
+            "8 rows and 3 columns of numbers of 1 to 6 test digits, tilted up to 3 degrees, uneven "
+            "light, pencil to ink, every second one ruled. In per cent with Wilson's 95 % interval; "
+            "a page with a line too many or too few counts as wrong in all its numbers.\n",
+            table(("", "right", "n"), rows),
+            setting(),
+        ]
+    )
+
+
 def own(reader: NumberReader) -> str:
     folder = data_folder() / "own_digits"
     with (folder / "labels.csv").open(encoding="utf-8", newline="") as file:
@@ -332,7 +389,7 @@ def tuned(model: Reader, pages: dict[int, Page], labels: Any, chosen: Any, steps
 
 def main() -> None:
     options: argparse.ArgumentParser = parser(__doc__)
-    options.add_argument("part", choices=("synthetic", "own", "cheques"))
+    options.add_argument("part", choices=("synthetic", "pages", "own", "cheques"))
     options.add_argument("--count", type=int, default=2000, help="made-up strings (default: 2000)")
     options.add_argument("--steps", type=int, default=400, help="of fine-tuning (default: 400)")
     options.add_argument("--model", type=Path, help="other weights than the package's")
@@ -341,6 +398,7 @@ def main() -> None:
     reader = NumberReader.load(chosen.model)
     text = {
         "synthetic": lambda: synthetic(reader.model, chosen.count),
+        "pages": lambda: pages(reader, max(1, chosen.count // 100)),
         "own": lambda: own(reader),
         "cheques": lambda: cheques(reader, chosen.steps),
     }[chosen.part]()
