@@ -250,9 +250,9 @@ def pages(reader: NumberReader, count: int) -> str:
     return "\n".join(
         [
             "# Reading pages of numbers\n",
-            "8 rows and 3 columns of numbers of 1 to 6 test digits, tilted up to 3 degrees, uneven "
-            "light, pencil to ink, every second one ruled. In per cent with Wilson's 95 % interval; "
-            "a page with a line too many or too few counts as wrong in all its numbers.\n",
+            "8 rows and 3 columns of numbers of 1 to 6 test digits, tilted by 3 degrees, uneven "
+            "light, pencil to ink, every second one ruled. In per cent with Wilson's 95 % "
+            "interval; a page with a line too many or too few counts as wrong in all its numbers.\n",
             table(("", "right", "n"), rows),
             setting(),
         ]

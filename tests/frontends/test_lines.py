@@ -83,6 +83,15 @@ def test_two_lines_of_two_digits_are_two_lines(digits):  # PHO-13
     assert [round(line.box[1]) < 35 for line in lines] == [True, False]
 
 
+def test_lines_that_almost_touch_stay_two(digits):
+    page = np.ones((200, 260))
+    write(page, digits[:4], 20, 30, 60)
+    write(page, digits[4:8], 20, 80, 60)
+    lines = lines_of(photo(215 * page))
+    assert len(lines) == 2
+    assert max(line.box[3] for line in lines) < 60
+
+
 @pytest.mark.parametrize("tilt", [-3.0, 3.0])
 def test_a_tilted_page_of_rows_and_columns_keeps_its_order(digits, tilt: float):
     page = np.ones((700, 700))
