@@ -126,6 +126,7 @@ def synthetic(model: Reader, count: int) -> str:
             fours,
             [i for i in range(len(four)) if not four[i].knobs["pen_drawn"]],
         ),
+        row("4 digits, clean paper", fours, [i for i in range(len(four)) if clean(four[i])]),
         row("0 to 8 digits", right, everything),
         row("with a doubled digit", right, [i for i in everything if doubled(mixed[i].text)]),
         row("with a leading zero", right, [i for i in everything if mixed[i].text[:1] == "0"]),
@@ -170,6 +171,13 @@ def synthetic(model: Reader, count: int) -> str:
             "\n" + setting(),
         ]
     )
+
+
+def clean(drawn: Drawn) -> bool:
+    """No rules, print, grain, blur, JPEG, nor few pixels."""
+    k = drawn.knobs
+    dirt = (k["rules"], k["print"], k["noise"], k["blur"], k["jpeg"], k["hard"], k["coarse"] != 1)
+    return not any(dirt)
 
 
 def doubled(text: str) -> bool:
@@ -252,7 +260,7 @@ def pages(reader: NumberReader, count: int) -> str:
             "# Reading pages of numbers\n",
             "8 rows and 3 columns of numbers of 1 to 6 test digits, tilted by 3 degrees, uneven "
             "light, pencil to ink, every second one ruled. In per cent with Wilson's 95 % "
-            "interval; a page with a line too many or too few counts as wrong in all its numbers.\n",
+            "interval; a page with a line too many or too few is wrong in all its numbers.\n",
             table(("", "right", "n"), rows),
             setting(),
         ]

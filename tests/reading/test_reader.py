@@ -50,7 +50,7 @@ def read_all(reader: NumberReader, sources) -> list[Reading]:
     return reader.read([reader.prepare(source) for source in sources])
 
 
-@pytest.mark.parametrize("text", ["007", "0", "4071", "12345678", "00491234", "1", "11"])
+@pytest.mark.parametrize("text", ["007", "0", "4071", "12345678", "00491234567", "1", "11"])
 def test_numbers_are_read_with_their_leading_zeros(reader, digits, text: str):  # PHO-14
     (got,) = read_all(reader, [Image.fromarray(number(digits, text))])
     assert got.text == text

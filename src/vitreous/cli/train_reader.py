@@ -1,6 +1,6 @@
 """`vitreous train reader`: the reader of numbers, from made-up strings alone.
 
-Without settings it makes the weights of the package, in three runs in one folder; called again, it
+Without settings it makes the weights of the package, in two runs in one folder; called again, it
 goes on where it was stopped. With settings it is one run.
 """
 

@@ -1,7 +1,8 @@
 """Which string a line shows: the decoder proposes, both arms judge, a temperature makes it true.
 
 The decoder writes a few strings; CTC's best path is one more. Each is judged by the mean of both
-arms' log-probabilities, divided by the temperature that was fitted on validation strings.
+arms' log-probabilities, divided by the temperature that was fitted on validation strings. Of lines
+that are longer than any in training the decoder loses count, and CTC judges alone.
 """
 
 import math
@@ -28,6 +29,8 @@ __all__ = ["WIDTH", "Answer", "decide", "probability", "total"]
 
 WIDTH = 5
 """Strings that the decoder proposes."""
+LONGEST = 8
+"""Digits of the longest strings in training."""
 
 
 class Answer(NamedTuple):
@@ -37,7 +40,7 @@ class Answer(NamedTuple):
     log_probability: float
     """Mean of the two arms', not yet divided by the temperature."""
     steps: tuple[float, ...]
-    """The decoder's log-probability of each digit and of the end."""
+    """Log-probability of each digit: the decoder's, or an equal share each in long lines."""
     others: tuple[tuple[str, float], ...]
     """Other strings and their log-probabilities, the likeliest first."""
     columns: str
@@ -72,12 +75,16 @@ def judge(
     texts = [h.text for h in candidates]
     real = columns.new_ones(columns.shape[:2], dtype=torch.bool).expand(len(texts), -1)
     judged = ctc_log_probabilities(columns.expand(len(texts), -1, -1), real, texts)
-    both = [(h.log_probability + other) / 2 for h, other in zip(candidates, judged, strict=True)]
+    alone = len(quick) > LONGEST
+    written = judged if alone else [h.log_probability for h in candidates]
+    both = [(one + other) / 2 for one, other in zip(written, judged, strict=True)]
     order = sorted(range(len(texts)), key=lambda index: (both[index], texts[index]), reverse=True)
     best = order[0]
     others = tuple((texts[index], both[index]) for index in order[1:])
     middles = tuple(align(columns[0], texts[best]))
-    return Answer(texts[best], both[best], candidates[best].steps, others, quick, middles)
+    even = (both[best] / max(len(texts[best]), 1),) * len(texts[best])
+    steps = even if alone else candidates[best].steps
+    return Answer(texts[best], both[best], steps, others, quick, middles)
 
 
 def probability(log_probability: float, temperature: float) -> float:

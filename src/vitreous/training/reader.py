@@ -143,12 +143,10 @@ def stages(out: Path) -> list[tuple[ReaderJob, Path]]:
 
     First rough strings, most of which can be read, then legible ones.
     """
-    rough, legible, last = out / "rough", out / "legible", out / "reader"
-    again = replace(AGAIN, max_steps=1600), replace(AGAIN, max_steps=1000)
+    rough, legible = out / "rough", out / "legible"
     return [
         (ReaderJob(strings="rough"), rough),
-        (ReaderJob(recipe=again[0], seed=1, start=str(rough)), legible),
-        (ReaderJob(recipe=again[1], seed=2, start=str(legible)), last),
+        (ReaderJob(recipe=replace(AGAIN, max_steps=1600), seed=1, start=str(rough)), legible),
     ]
 
 
