@@ -17,8 +17,10 @@ HOMES = {
     "Dataset": "data.dataset",
     "ImageError": "errors",
     "Material": "studies.material",
+    "NumberReader": "reading.reader",
     "Plan": "cost.plan",
     "RandomScores": "studies.scores",
+    "Reading": "reading.reading",
     "Recipe": "config",
     "Result": "training.folder",
     "RunError": "errors",
@@ -40,6 +42,7 @@ HOMES = {
     "predict": "training.predict",
     "preset": "config",
     "probe": "training.probe",
+    "read": "reading.reader",
     "recipe": "config",
     "record_attention": "inspection.record",
     "relevance": "inspection.relevance",
@@ -81,6 +84,9 @@ if TYPE_CHECKING:
     from vitreous.models.classifier import build as build
     from vitreous.nn.patches import patchify as patchify
     from vitreous.nn.patches import unpatchify as unpatchify
+    from vitreous.reading.reader import NumberReader as NumberReader
+    from vitreous.reading.reader import read as read
+    from vitreous.reading.reading import Reading as Reading
     from vitreous.studies.material import Material as Material
     from vitreous.studies.runner import run_study as run_study
     from vitreous.studies.scores import RandomScores as RandomScores

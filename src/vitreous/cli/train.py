@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitreous.cli import train_reader
 from vitreous.cli.options import (
     MODEL,
     Chosen,
@@ -35,6 +36,13 @@ PRESET = "digits-fast"
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """What `vitreous train` understands."""
+    verb.add_argument(
+        "what",
+        nargs="?",
+        choices=("classifier", "reader"),
+        default="classifier",
+        help="classifier (default), or reader: reads numbers, and needs no data",
+    )
     add_settings(verb, preset=PRESET)
     verb.add_argument(
         "--source",
@@ -59,6 +67,12 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, help="of every random number of the run (default: 0)")
     verb.add_argument("--out", type=Path, help="run folder (default: runs/PRESET-seedN)")
     verb.add_argument("--resume", type=Path, metavar="RUN", help="go on with a stopped run")
+    verb.add_argument(
+        "--start-from", metavar="RUN", help="reader: train on from an earlier run's weights"
+    )
+    verb.add_argument(
+        "--strings", choices=("rough", "legible"), help="reader: how hard (default: legible)"
+    )
     verb.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     verb.add_argument("--threads", type=int, help="processor threads (default: one per core)")
     verb.add_argument("--dry-run", action="store_true", help="check everything, train nothing")
@@ -73,6 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
     from vitreous.training.run import run as train_run
 
     set_threads(arguments.threads)
+    if arguments.what == "reader" or (
+        arguments.resume and train_reader.holds_reader(arguments.resume)
+    ):
+        return train_reader.run(arguments)
+    if arguments.start_from or arguments.strings:
+        raise ConfigError("--start-from and --strings are for: vitreous train reader")
     job, out = resumed(arguments) if arguments.resume else started(arguments)
     if arguments.dry_run:
         show(arguments, {"job": job.describe(), "out": str(out), "steps": job.steps})

@@ -94,27 +94,33 @@ def mnist_style(grey: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     return np.rint(ink * scale).astype(np.uint8)
 
 
-def smaller(grey: Image.Image) -> Levels:
+def smaller(grey: Image.Image, side: int = WORKING_SIDE) -> Levels:
     """Brightness at a size that is quick to work with."""
-    factor = -(-max(grey.size) // WORKING_SIDE)
+    factor = -(-max(grey.size) // side)
     return np.asarray(grey.reduce(factor) if factor > 1 else grey, np.float32)
 
 
 def find_ink(light: Levels) -> Levels:
-    """The share of the paper's light that is missing. Where ink is light, of the negative's.
+    """The share of the paper's light that is missing. Where ink is light, of the negative's."""
+    light, paper = against_paper(light)
+    return (paper - light) / np.maximum(paper, DARKEST_PAPER)
+
+
+def against_paper(light: Levels, rounds: tuple[int, ...] = CELLS) -> tuple[Levels, Levels]:
+    """Brightness and the paper's own brightness; both of the negative where ink is light.
 
     What lies farthest from the paper, darker or lighter, is the ink: by the cubes, a stroke
     outweighs the unevenness of a whole page.
     """
-    paper = paper_level(light)
+    paper = paper_level(light, rounds)
     offset = (light - paper).astype(np.float64)
     if (offset * offset * offset).sum() > 0:
         light, paper = 255 - light, 255 - paper
     paper = np.minimum(paper, filled(light, mark(apart(light, paper), SOME_INK)))
-    return (paper - light) / np.maximum(paper, DARKEST_PAPER)
+    return light, paper
 
 
-def paper_level(light: Levels) -> Levels:
+def paper_level(light: Levels, rounds: tuple[int, ...] = CELLS) -> Levels:
     """The brightness that the paper has, or would have under the ink.
 
     First a smooth surface through the border. Then, ever more locally, the brightness of all that
@@ -124,7 +130,7 @@ def paper_level(light: Levels) -> Levels:
     paper = border_surface(light)
     marked = mark(apart(light, paper), SOME_INK)
     is_ink = marked & ~behind(marked)
-    for cells in CELLS:
+    for cells in rounds:
         paper = local_level(light, ~is_ink, paper, cells)
         is_ink = mark(apart(light, paper), SOME_INK)
     return paper

@@ -43,9 +43,12 @@ def decaying(model: nn.Module) -> list[Tensor]:
 
 def hidden_matrices(model: nn.Module) -> list[Tensor]:
     """The matrices between tokens and tokens, which Muon may orthogonalise: those of the blocks."""
-    encoder = model.get_submodule("encoder")
+    stacks = [part for name, part in model.named_children() if name in ("encoder", "decoder")]
     return [
-        m.weight for m in encoder.modules() if isinstance(m, nn.Linear) and m.weight.requires_grad
+        m.weight
+        for stack in stacks
+        for m in stack.modules()
+        if isinstance(m, nn.Linear) and m.weight.requires_grad
     ]
 
 

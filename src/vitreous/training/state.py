@@ -17,7 +17,6 @@ from torch.optim import Optimizer
 from vitreous.checkpoints.files import write_bytes
 from vitreous.checkpoints.store import read_tensors
 from vitreous.errors import RunError
-from vitreous.models.classifier import Classifier
 from vitreous.protocol.stopping import Patience
 from vitreous.training.precision import Working
 
@@ -47,7 +46,7 @@ class Epoch:
 class State:
     """A run between two steps."""
 
-    working: Working[Classifier]
+    working: Working[Any]
     optimizers: list[Optimizer]
     patience: Patience
     average: Weights | None = None
