@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.models.small_reader import memory_of, tiny_reader
+from tests.models.tiny_reader import memory_of, tiny_reader
 from vitreous.errors import ConfigError
 from vitreous.models.decoding import (
     Rules,

@@ -5,7 +5,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.models.small_reader import TINY, some_lines, tiny_reader
+from tests.models.tiny_reader import TINY, some_lines, tiny_reader
 from vitreous.errors import ConfigError, ShapeError
 from vitreous.models.decoding import prefixes
 from vitreous.models.reader import ReaderConfig, build_reader

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.models.small_reader import TINY
+from tests.models.tiny_reader import TINY
 from vitreous.checkpoints.readers import load_reader
 from vitreous.cli.__main__ import main
 from vitreous.data.shards import pack
