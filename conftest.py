@@ -27,8 +27,3 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no development data at {folder}; set VITREOUS_DATA to where they are")
     return folder
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The commands of the README take longest, and so begin first: nobody waits for them alone."""
-    items.sort(key=lambda item: "test_commands_of_a_page" not in item.nodeid)
