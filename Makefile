@@ -20,14 +20,14 @@ test-slow: $(DEVELOPED)
 
 check: $(DEVELOPED)
 	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 0 -q tests/test_docs.py
 
 format: $(DEVELOPED)
 	$(BIN)/ruff format .
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --no-cache --fix .
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/attention_paths.py

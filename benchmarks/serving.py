@@ -32,9 +32,9 @@ import psutil
 from PIL import Image
 from report import parser, publish, setting, spread, table
 from serving_peers import PEERS
-from vitreous.reading.reader import NumberReader
 
 from vitreous.data.sources import load_source
+from vitreous.reading.reader import NumberReader
 
 CLIENTS = (1, 8, 64)
 OURS = "vitreous"

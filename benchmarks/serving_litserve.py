@@ -5,6 +5,7 @@ from typing import Any
 
 import litserve as ls
 from fastapi import Request
+
 from vitreous.reading.reader import NumberReader
 
 
