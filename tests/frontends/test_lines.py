@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.frontends.test_photographs import SCENES, photo, strokes
+from tests.frontends.test_photographs import SCENES, X, Y, photo, strokes
 from vitreous.data.sources import load_source
 from vitreous.frontends.lines import BODY, HEIGHT, MARGIN, Strip, find_lines, prepare_ink, split
 from vitreous.frontends.page import Piece, find_written, in_runs, otsu
@@ -49,6 +49,45 @@ def test_a_number_is_one_line_on_any_paper_in_any_light(digits, scene: str):
     lines = lines_of(photo(SCENES[scene](sheet_of(digits[:4]))))
     assert len(lines) == 1
     assert same(lines[0].levels, plain) > 0.75  # rules that cross strokes cost the most
+
+
+TURNED = 1 / 18  # rows per column: three degrees
+PRINT = {
+    "dark squares": np.where((Y % 22 < 2) | (X % 22 < 2), 110, 255),
+    "squares askew": np.where(((Y - TURNED * X) % 22 < 2) | ((X + TURNED * Y) % 22 < 2), 150, 255),
+    "faint squares": np.where((Y % 22 < 2) | (X % 22 < 2), 165, 255),
+    "rules askew": np.where((Y - TURNED * X) % 40 < 2, 140, 255),
+    "a box": np.where(
+        (np.maximum(abs(X - 140) / 126, abs(Y - 115) / 50) < 1)
+        & (np.maximum(abs(X - 140) / 123, abs(Y - 115) / 47) > 1),
+        60,
+        255,
+    ),
+    "cells": np.where(
+        (abs(Y - 115) < 50)
+        & (abs(X - 141) < 105)
+        & ((abs(Y - 115) > 47) | np.isin(X, [38, 39, 90, 91, 151, 152, 187, 188, 244, 245])),
+        60,
+        255,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRINT)
+def test_what_is_printed_around_a_number_is_no_part_of_it(digits, name: str):
+    plain = find_written(photo(215 * sheet_of(digits[:4])))
+    written = find_written(photo(np.minimum(215 * sheet_of(digits[:4]), PRINT[name])))
+    (line,) = find_lines(written)
+    assert same(line.levels, find_lines(plain)[0].levels) > 0.65  # dark rules cut strokes
+    assert len(written.pieces) <= len(plain.pieces) + 2  # a stroke may have been parted
+
+
+def test_a_dark_stroke_along_a_faint_rule_is_kept(digits):
+    page = 215 * sheet_of(digits[:4])
+    page = np.where((Y % 30 < 2), np.minimum(page, 175), page)
+    page[150:153, 60:100] = 40
+    ink = find_written(photo(page)).ink
+    assert (ink[151, 65:95] > 0.5).mean() > 0.9
 
 
 def test_lines_come_from_the_top_and_numbers_of_a_line_from_the_left(digits):

@@ -83,6 +83,9 @@ SCENES = {
     "margin": lambda page: np.where((X > 30) & (X < 33), np.minimum(215 * page, 130), 215 * page),
     "pencil": lambda page: 210 * (1 - 0.35 * (1 - page)),
     "dark desk": lambda page: np.where(X < 18, 70, 215 * page),
+    "desk on all sides": lambda page: np.where(
+        np.maximum(abs(X - 160) / 138, abs(Y - 120) / 104) < 1, 215 * page, 60
+    ),
     "white desk": lambda page: np.where(X < 25, 250, 170 * page),
     "blackboard": lambda page: 255 - (205 - 30 * X / 320) * page,
     "dark room": lambda page: 60 * page,

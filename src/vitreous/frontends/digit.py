@@ -13,6 +13,7 @@ from PIL import Image, ImageFilter
 
 from vitreous.errors import ImageError
 from vitreous.frontends.decode import Decoded
+from vitreous.frontends.sheet import without_desk
 
 __all__ = ["prepare_digit"]
 
@@ -67,7 +68,7 @@ def prepare_digit(decoded: Decoded) -> NDArray[np.uint8]:
     ready = mnist_style(np.asarray(grey))
     if ready is not None:
         return ready
-    ink = find_ink(smaller(grey))
+    ink = find_ink(smaller(without_desk(grey)))
     marked = mark(ink, SURE_INK)
     if not marked.any():
         raise ImageError("no digit found: nothing stands out from the paper")

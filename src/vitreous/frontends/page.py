@@ -18,6 +18,7 @@ from vitreous.frontends.digit import (
     against_paper,
     smaller,
 )
+from vitreous.frontends.sheet import without_desk
 
 __all__ = ["Piece", "Written", "find_written"]
 
@@ -39,6 +40,16 @@ SPECKS = 80
 APART, CLEAR = 2.8, 0.06
 """Two heaps of levels are ink and paper if they are so many of the paper's deviations apart, and if
 what lies between them is ink of this share at least: on blank paper it is none."""
+SLOPES = np.linspace(-0.12, 0.12, 97)
+"""Rows per column: how far printed lines may fall or rise, in a picture held a little askew."""
+STRIPES = 64
+"""Parts of a picture whose rows are summed up to find its lines' slope."""
+SQUARED, RULED = 3, 2
+"""Lines each way that make squared paper, and lines that make ruled paper."""
+SCRAP = 8
+"""Pixels: what is no larger and beside a rule is a part of it."""
+DARKER = 1.8
+"""What is so many times as dark as a rule is a stroke on it."""
 EIGHT = np.ones((3, 3), bool)
 
 
@@ -60,6 +71,10 @@ class Piece(NamedTuple):
     def width(self) -> int:
         return self.right - self.left
 
+    @property
+    def box(self) -> tuple[slice, slice]:
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
 
 class Written(NamedTuple):
     """What is written on a page."""
@@ -75,15 +90,42 @@ class Written(NamedTuple):
     """Width and height of the upright image."""
 
 
+class Side(NamedTuple):
+    """A page as flat rules are looked for on it; upright ones are flat on the transposed page."""
+
+    ink: Levels
+    marked: Marked
+    slope: float
+    """Rows by which printed lines fall per column."""
+
+    @property
+    def length(self) -> int:
+        return self.marked.shape[1]
+
+    def surely(self, tall: float) -> float:
+        """How wide nothing but a rule is among ink of this height."""
+        wide = max(0.35 * self.length, 2 * tall)
+        if self.length >= 1.2 * len(self.marked):
+            # From side to side, unless it can be the bar of a cut out 4 or 7.
+            wide = min(wide, 0.9 * self.length)
+        return wide
+
+
 def find_written(decoded: Decoded) -> Written:
     """The pieces of ink on a page, dark on light or light on dark; none on blank paper."""
     grey = grey_of(decoded)
     light = smaller(grey, PAGE_SIDE)
     ink = page_ink(grey, light)
-    marked = touching_sure_ink(ink)
-    marked, removed = without_rules(marked)
+    marked, faint = touching_sure_ink(ink)
+    frames = drawn_frames(marked)
+    removed = frames | printed_rules(ink, marked & ~frames, faint & ~frames)
+    marked &= ~removed
     labels, pieces = named_pieces(marked)
-    desk = [p for p in pieces if is_desk(p, labels) or is_pole(p, pieces, len(ink))]
+    desk = [
+        p
+        for p in pieces
+        if is_desk(p, labels) or is_pole(p, pieces, len(ink)) or is_side(p, removed)
+    ]
     kept = [p for p in pieces if p not in desk and max(p.height, p.width) >= SMALLEST]
     if desk:
         removed = removed | np.isin(labels, [p.name for p in desk])
@@ -96,8 +138,8 @@ def find_written(decoded: Decoded) -> Written:
 
 
 def grey_of(decoded: Decoded) -> Image.Image:
-    """Brightness as the eye sees it."""
-    return Image.fromarray(decoded).convert("L")
+    """Brightness as the eye sees it; a desk around the paper is painted over."""
+    return without_desk(Image.fromarray(decoded).convert("L"))
 
 
 def page_ink(grey: Image.Image, light: Levels) -> Levels:
@@ -113,8 +155,9 @@ def page_ink(grey: Image.Image, light: Levels) -> Levels:
     return (paper - light) / np.maximum(paper, DARKEST_PAPER)
 
 
-def touching_sure_ink(ink: Levels) -> Marked:
-    """Pixels of some ink in pieces that hold sure ink; nowhere if all is noise.
+def touching_sure_ink(ink: Levels) -> tuple[Marked, Marked]:
+    """Pixels of some ink in pieces that hold sure ink, and all that is a little dark; nowhere if
+    all is noise.
 
     The paper's print and grain are finer than strokes, so that what is looked at is smoothed.
     """
@@ -122,11 +165,12 @@ def touching_sure_ink(ink: Levels) -> Marked:
     floor = ink_floor(smooth)
     candidates = smooth[smooth > floor]
     if not candidates.size:
-        return np.zeros(ink.shape, bool)
+        return np.zeros(ink.shape, bool), np.zeros(ink.shape, bool)
     strong = min(float(np.quantile(candidates, 0.9)), 1.0)
     sure = smooth > max(INK * strong, floor)
-    some = smooth > max(FAINT_INK * strong, 0.8 * floor)
-    return np.asarray(ndimage.binary_propagation(sure, EIGHT, some), bool)
+    some = max(FAINT_INK * strong, 0.8 * floor)
+    marked = ndimage.binary_propagation(sure, EIGHT, smooth > some)
+    return np.asarray(marked, bool), smooth > some / 2
 
 
 def ink_floor(ink: Levels) -> float:
@@ -204,36 +248,163 @@ def is_pole(piece: Piece, pieces: list[Piece], rows: int) -> bool:
     return len(digits) > 1 and 2 * typical < piece.height
 
 
-def without_rules(marked: Marked) -> tuple[Marked, Marked]:
-    """What is marked without printed rules, and the rules: long, thin, far longer than ink is high.
+def is_side(piece: Piece, rules: Marked) -> bool:
+    """The side of a printed cell: thin, upright, from rule to rule, and rules end in the picture."""
+    if piece.height < 6 * piece.width:
+        return False
+    at = np.flatnonzero(rules.any(axis=0))
+    if not len(at) or (at[0] <= 2 and at[-1] >= rules.shape[1] - 3):
+        return False
+    near = max(4, 2 * piece.width)
+    columns = slice(max(0, piece.left - near), piece.right + near)
+    ends = [rules[max(0, row - near) : row + near, columns] for row in (piece.top, piece.bottom)]
+    return all(bool(end.any()) for end in ends)
 
-    Where a stroke crosses a rule it is kept whole.
+
+def drawn_frames(marked: Marked) -> Marked:
+    """Boxes around something: a piece along all four sides of a rectangle, with ink inside."""
+    labels, pieces = named_pieces(marked)
+    inked = np.zeros_like(marked)
+    for piece in pieces:
+        inside = [
+            p
+            for p in pieces
+            if p.height >= 0.3 * piece.height
+            and piece.top < p.top < p.bottom < piece.bottom
+            and piece.left < p.left < p.right < piece.right
+        ]
+        if inside and is_frame(labels[piece.box] == piece.name):
+            inked[piece.box] |= labels[piece.box] == piece.name
+    return inked
+
+
+def is_frame(piece: Marked) -> bool:
+    """Whether a piece lies along the four sides of its box, thinly, and hardly anywhere else."""
+    y, x = piece.shape
+    band = max(3, round(0.08 * min(y, x)))
+    sides = [piece[:band], piece[-band:], piece[:, :band].T, piece[:, -band:].T]
+    along = all(side.any(axis=0).mean() > 0.9 for side in sides)
+    return bool(along and piece[band:-band, band:-band].mean() < 0.03)
+
+
+def printed_rules(ink: Levels, marked: Marked, faint: Marked) -> Marked:
+    """Printed rules: long, thin, far longer than ink is high. Strokes that cross them are none.
+
+    They are looked for in all that is a little dark. Where there are some, on squared or ruled
+    paper, shorter ones are rules too: between strokes, and in corners. Such paper ties what is
+    written on it into one piece, so that the height of ink is taken from what is left without runs.
     """
-    _, pieces = named_pieces(marked)
-    flat = find_rules(marked, pieces)
-    upright = find_rules(marked.T, [Piece(n, x, y, r, b) for n, y, x, b, r in pieces]).T
+    flat = Side(ink, faint, tilt(faint))
+    upright = Side(ink.T, faint.T, tilt(faint.T))
+    tall = height_without_runs(sheared(faint, -flat.slope))
+    squares = [
+        find_rules(side, tall, wide=0.5 * side.length, gap=2 * tall) for side in (flat, upright)
+    ]
+    if min(lines for _, lines in squares) >= SQUARED:
+        rows, columns = (short_rules(side, tall) for side in (flat, upright))
+        return with_scraps(marked, rows | columns.T)
+    usual = typical_height(named_pieces(marked)[1])
+    rows, lines = find_rules(flat, usual, wide=flat.surely(usual), gap=0.0)
+    if not lines:
+        return rows
     # An upright rule is trusted only beside flat ones (a form): alone it may be a tall 1.
-    rules = flat | upright if flat.any() else flat
-    return marked & ~rules, rules
+    columns, _ = find_rules(upright, usual, wide=upright.surely(usual), gap=0.0)
+    rules = rows | columns.T
+    if lines >= RULED:
+        rules |= short_rules(flat, tall)
+    return with_scraps(marked, rules)
 
 
-def find_rules(marked: Marked, pieces: list[Piece]) -> Marked:
-    """The pixels of flat rules, without the strokes that cross them."""
-    tall = typical_height(pieces)
-    x = marked.shape[1]
-    run = int(max(8, min(0.15 * x, 1.2 * tall)))
-    if run >= x:
-        return np.zeros_like(marked)
-    long = in_runs(marked, run, axis=1)
-    long &= ~thicker(marked, max(4, int(0.12 * tall)))
+def short_rules(side: Side, tall: float) -> Marked:
+    """Rules where it is known that there are some."""
+    return find_rules(side, tall, wide=1.2 * tall, gap=2 * tall)[0]
+
+
+def with_scraps(marked: Marked, rules: Marked) -> Marked:
+    """Rules, and what is left of them where they cross or leave the picture: small, and beside."""
+    labels, pieces = named_pieces(marked & ~rules)
+    beside = np.unique(labels[np.asarray(ndimage.binary_dilation(rules, EIGHT), bool)])
+    small = [p.name for p in pieces if is_scrap(p, *marked.shape)]
+    return rules | np.isin(labels, np.intersect1d(small, beside[beside > 0]))
+
+
+def is_scrap(piece: Piece, rows: int, columns: int) -> bool:
+    """Whether a piece beside a rule is a part of it: tiny, or thin and at the picture's border."""
+    at_border = min(piece.top, piece.left, rows - piece.bottom, columns - piece.right) <= 1
+    longer, shorter = max(piece.height, piece.width), min(piece.height, piece.width)
+    return longer <= SCRAP or (at_border and shorter <= SCRAP / 2)
+
+
+def tilt(marked: Marked) -> float:
+    """Rows by which printed lines fall per column: with that undone, rows differ the most.
+
+    0 unless another slope, of those up to 7 degrees, makes rows differ clearly more.
+    """
+    y, x = marked.shape
+    count = min(STRIPES, x)
+    stripes = np.add.reduceat(marked, np.arange(count) * x // count, axis=1, dtype=np.float64).T
+    middles = (np.arange(count) + 0.5) * x / count - x / 2
+    scores = []
+    for slope in SLOPES:
+        rows = (np.arange(y) + np.rint(slope * middles).astype(int)[:, None]) % y
+        level = np.take_along_axis(stripes, rows, axis=1).sum(axis=0)
+        scores.append(float((np.diff(level) ** 2).sum()))
+    best = int(np.argmax(scores))
+    return float(SLOPES[best]) if scores[best] > 1.2 * scores[len(SLOPES) // 2] else 0.0
+
+
+def sheared(image: NDArray, slope: float) -> NDArray:
+    """Each column moved down by so many rows per column, around the middle one; 0 comes in."""
+    if slope == 0:
+        return image
+    y, x = image.shape
+    rows = np.arange(y)[:, None] - np.rint(slope * (np.arange(x) - x // 2)).astype(int)
+    inside = (rows >= 0) & (rows < y)
+    moved = np.take_along_axis(image, rows.clip(0, y - 1), axis=0)
+    return np.where(inside, moved, np.zeros((), image.dtype))
+
+
+def height_without_runs(marked: Marked) -> float:
+    """The height that most ink has in what is left without long thin runs, flat and upright.
+
+    Each piece counts by the size of its box: bits of lines are many, and small.
+    """
+    length, thin = max(8, int(0.15 * min(marked.shape))), max(4, int(0.012 * max(marked.shape)))
+    runs = in_runs(marked, length, axis=1) & ~thicker(marked, thin)
+    runs |= in_runs(marked, length, axis=0) & ~thicker(marked.T, thin).T
+    pieces = sorted(named_pieces(marked & ~runs)[1], key=lambda p: p.height)
+    sizes = np.cumsum([p.height * p.width for p in pieces])
+    return float(pieces[np.searchsorted(sizes, sizes[-1] / 2)].height) if pieces else 0.0
+
+
+def find_rules(side: Side, tall: float, *, wide: float, gap: float) -> tuple[Marked, int]:
+    """The pixels of rules at least so wide among ink of this height, without strokes that cross
+    them, and how many lines they are on. Strokes may part a rule by the gap.
+    """
+    marked, ink = sheared(side.marked, -side.slope), sheared(side.ink, -side.slope)
+    nothing = np.zeros_like(side.marked), 0
+    run = int(max(8, min(0.15 * side.length, 1.2 * tall)))
+    if run >= side.length:
+        return nothing
+    long = in_most_of_runs(marked, run) & ~thicker(marked, max(4, int(0.12 * tall)))
     # Strokes that stand on a rule part it; it counts as one all the same.
-    whole = ~in_runs(~np.pad(long, ((0, 0), (run, run))), run, axis=1)[:, run:-run]
+    gap = max(run, int(gap))
+    whole = ~in_runs(~np.pad(long, ((0, 0), (gap, gap))), gap, axis=1)[:, gap:-gap]
     labels, rules = named_pieces(whole)
-    wide = max(0.35 * x, 2 * tall)
-    if x >= 1.2 * len(marked):  # from side to side, unless it can be the bar of a cut out 4 or 7
-        wide = min(wide, 0.9 * x)
-    lasting = [r.name for r in rules if r.width >= wide]
-    return long & np.isin(labels, lasting) if lasting else np.zeros_like(marked)
+    lasting = [rule.name for rule in rules if rule.width >= wide]
+    if not lasting:
+        return nothing
+    labels = np.where(long & np.isin(labels, lasting), labels, 0)
+    level = np.zeros(len(rules) + 1, np.float32)
+    level[lasting] = ndimage.median(ndimage.maximum_filter1d(ink, 3, axis=0), labels, lasting)
+    return sheared((labels > 0) & (ink < DARKER * level[labels]), side.slope), len(lasting)
+
+
+def in_most_of_runs(marked: Marked, length: int) -> Marked:
+    """The marked pixels in flat runs of so many, a few of which may be missing or a row off."""
+    near = ndimage.maximum_filter1d(marked, 3, axis=0)
+    share = ndimage.uniform_filter1d(near.astype(np.float32), length, axis=1, mode="constant")
+    return marked & np.asarray(ndimage.maximum_filter1d(share > 0.85, length, axis=1), bool)
 
 
 def thicker(marked: Marked, thickness: int) -> Marked:
