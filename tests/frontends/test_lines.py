@@ -9,7 +9,7 @@ from PIL import Image
 from tests.frontends.test_photographs import SCENES, X, Y, photo, strokes
 from vitreous.data.sources import load_source
 from vitreous.frontends.lines import BODY, HEIGHT, MARGIN, Strip, find_lines, prepare_ink, split
-from vitreous.frontends.page import Piece, find_written, in_runs, otsu
+from vitreous.frontends.page import Piece, find_written, in_runs, otsu, sheared, tilt
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ PRINT = {
     "faint squares": np.where((Y % 22 < 2) | (X % 22 < 2), 165, 255),
     "rules askew": np.where((Y - TURNED * X) % 40 < 2, 140, 255),
     "a box": np.where(
-        (np.maximum(abs(X - 140) / 126, abs(Y - 115) / 50) < 1)
-        & (np.maximum(abs(X - 140) / 123, abs(Y - 115) / 47) > 1),
+        (np.maximum(abs(X - 64) / 28, abs(Y - 117) / 40) < 1)
+        & (np.maximum(abs(X - 64) / 25, abs(Y - 117) / 37) > 1),
         60,
         255,
     ),
@@ -80,6 +80,15 @@ def test_what_is_printed_around_a_number_is_no_part_of_it(digits, name: str):
     (line,) = find_lines(written)
     assert same(line.levels, find_lines(plain)[0].levels) > 0.65  # dark rules cut strokes
     assert len(written.pieces) <= len(plain.pieces) + 2  # a stroke may have been parted
+
+
+@pytest.mark.parametrize("slope", [-0.1, -0.03, 0.0, 0.07])
+def test_the_slope_of_printed_lines_is_found_and_undone(slope: float):
+    lines = (Y - np.rint(slope * (X - 160))) % 30 < 2
+    assert abs(tilt(lines) - slope) < 0.004
+    inner = slice(40, 200)
+    level = sheared(lines, -slope)[inner]
+    assert (level == level[:, :1]).all()
 
 
 def test_a_dark_stroke_along_a_faint_rule_is_kept(digits):
