@@ -39,9 +39,8 @@ from vitreous.reading.decide import probability
 from vitreous.reading.page import Page, prepare
 from vitreous.reading.reader import NumberReader
 from vitreous.training.optimizers import make_optimizers, rate
-from vitreous.training.reader import bank_of, decided, loss_of, read_strings
+from vitreous.training.reader import TEST_SEED, bank_of, decided, loss_of, read_strings
 
-TEST_SEED = 2
 KNOBS: dict[str, Callable[[Any], str]] = {
     "pen_drawn": lambda v: "a pen's" if v else "MNIST's",
     "gap": lambda v: "touching" if v < 0.02 else "usual" if v < 0.35 else "wide",

@@ -15,7 +15,7 @@ from vitreous.checkpoints.readers import load_reader
 from vitreous.cli.__main__ import main
 from vitreous.data.shards import pack
 from vitreous.data.strings import draw_string
-from vitreous.errors import CheckpointError, RunError
+from vitreous.errors import CheckpointError, ConfigError, RunError
 from vitreous.models.reader import STOP
 from vitreous.objectives.reading import ctc_loss, writing_loss
 from vitreous.training import reader as training
@@ -186,9 +186,14 @@ def test_the_runs_of_the_packages_weights_follow_each_other_and_go_on(
     assert (tmp_path / "b" / "model.safetensors").read_bytes() == made
 
 
-def test_the_packages_weights_are_two_runs_the_second_from_the_first():
-    (rough, one), (legible, two) = training.stages(Path("runs"))
-    assert (rough.strings, rough.start) == ("rough", None)
-    assert (legible.strings, legible.start) == ("legible", str(one))
-    assert one != two
-    assert rough.seed != legible.seed
+def test_the_packages_weights_are_three_runs_each_from_the_one_before():
+    jobs, folders = zip(*training.stages(Path("runs")), strict=True)
+    assert [job.strings for job in jobs] == ["rough", "hard", "legible"]
+    assert [job.start for job in jobs] == [None, *map(str, folders[:-1])]
+    assert len({job.seed for job in jobs}) == len(set(folders)) == 3
+
+
+@pytest.mark.parametrize("seed", [training.VALIDATION_SEED, training.TEST_SEED, -1])
+def test_nobody_trains_on_held_out_strings(seed: int):
+    with pytest.raises(ConfigError, match="strings of validation and test"):
+        training.ReaderJob(seed=seed)

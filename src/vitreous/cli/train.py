@@ -71,7 +71,9 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         "--start-from", metavar="RUN", help="reader: train on from an earlier run's weights"
     )
     verb.add_argument(
-        "--strings", choices=("rough", "legible"), help="reader: how hard (default: legible)"
+        "--strings",
+        choices=("rough", "hard", "legible"),
+        help="reader: how hard (default: legible)",
     )
     verb.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     verb.add_argument("--threads", type=int, help="processor threads (default: one per core)")

@@ -54,6 +54,8 @@ class Ranges(NamedTuple):
     """How many ways the pen knows to write each digit."""
     kept: float
     """The least share of each digit's ink that is left when strokes have been made thinner."""
+    fat: float
+    """The thickest pen, as a share of a pen-drawn digit's width."""
 
 
 ROUGH = Ranges(
@@ -66,9 +68,10 @@ ROUGH = Ranges(
     pen_drawn=0.35,
     ways=USUAL,
     kept=0.0,
+    fat=1.0,
 )
 """So far that one string in ten cannot be read: to begin with."""
-LEGIBLE = Ranges(
+HARD = Ranges(
     bend=1.2,
     low_zeros=0.55,
     faint=0.6,
@@ -78,9 +81,12 @@ LEGIBLE = Ranges(
     pen_drawn=0.45,
     ways=tuple(len(WAYS[digit]) for digit in range(10)),
     kept=0.5,
+    fat=1.0,
 )
+"""As far as people still read, but for narrow digits whose pen leaves no white in them."""
+LEGIBLE = HARD._replace(fat=0.24)
 """As far as people still read."""
-RANGES: Mapping[str, Ranges] = {"rough": ROUGH, "legible": LEGIBLE}
+RANGES: Mapping[str, Ranges] = {"rough": ROUGH, "hard": HARD, "legible": LEGIBLE}
 
 
 class Bank(NamedTuple):
@@ -212,9 +218,8 @@ def glyph(
     if hand.pen_drawn:
         way = hand.ways[digit] if rng.random() < 0.9 else int(rng.integers(ranges.ways[digit]))
         aspect = float(np.clip(0.62 * hand.aspect * rng.normal(1, 0.1), 0.35, 1.1))
-        image = draw_digit(
-            digit, way, rng, height=round(tall), aspect=aspect, pen=min(hand.pen, 0.17 * tall)
-        )
+        pen = min(hand.pen, 0.17 * tall, ranges.fat * aspect * tall)
+        image = draw_digit(digit, way, rng, height=round(tall), aspect=aspect, pen=pen)
         return cropped(warped(image, 1.0, 1.0, hand.slant + rng.normal(0, 0.05)))
     image = cropped(bank.images[rng.choice(bank.of[digit])])
     high = tall / image.shape[0]

@@ -249,7 +249,7 @@ def is_pole(piece: Piece, pieces: list[Piece], rows: int) -> bool:
 
 
 def is_side(piece: Piece, rules: Marked) -> bool:
-    """The side of a printed cell: thin, upright, from rule to rule, and rules end in the picture."""
+    """The side of a printed cell: thin, upright, from rule to rule; rules end in the picture."""
     if piece.height < 6 * piece.width:
         return False
     at = np.flatnonzero(rules.any(axis=0))

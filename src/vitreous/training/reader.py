@@ -45,6 +45,7 @@ from vitreous.training.state import Epoch, State, restore, snapshot
 
 __all__ = [
     "RECIPE",
+    "TEST_SEED",
     "ReaderJob",
     "bank_of",
     "calibrated",
@@ -63,8 +64,11 @@ TOGETHER = 4
 """Files of strings that are mixed: the newest and earlier ones, so that each is seen four times."""
 CTC_SHARE = 0.3
 """Of the loss; the rest is the decoder's."""
-VALIDATION_SEED = 1
-"""Of the strings, drawn with the validation split's digits, that settings are chosen on."""
+HELD_OUT = 1_000_000
+"""Seeds from here on draw strings that nothing is trained on."""
+VALIDATION_SEED, TEST_SEED = HELD_OUT + 1, HELD_OUT + 2
+"""Of the strings that settings are chosen on, and of those that are read once at the end; each is
+drawn with its own split's digits."""
 
 RECIPE = Recipe(
     optimizer="muon",
@@ -96,7 +100,7 @@ class ReaderJob:
     check_every: int = 500
     """Steps between two looks at the validation strings."""
     validation_strings: int = 1000
-    strings: Literal["rough", "legible"] = "legible"
+    strings: Literal["rough", "hard", "legible"] = "legible"
     """How far writing and paper go: see `data.strings.RANGES`."""
     start: str | None = None
     """The run folder or file whose weights are trained on; none begins with fresh ones."""
@@ -104,6 +108,11 @@ class ReaderJob:
     def __post_init__(self) -> None:
         if self.recipe.max_steps is None:
             raise ConfigError("a reader is trained for max_steps steps; set it")
+        if not 0 <= self.seed < HELD_OUT:
+            raise ConfigError(
+                f"seed={self.seed} must be between 0 and {HELD_OUT - 1}: those above draw the "
+                "strings of validation and test"
+            )
         for name in ("check_every", "validation_strings"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
@@ -141,12 +150,15 @@ class ReaderJob:
 def stages(out: Path) -> list[tuple[ReaderJob, Path]]:
     """The runs that make the weights of the package, each from the one before, and their folders.
 
-    First rough strings, most of which can be read, then legible ones.
+    First rough strings, most of which can be read, then hard ones, and legible ones at last.
     """
-    rough, legible = out / "rough", out / "legible"
+    rough, hard, legible = (out / name for name in RANGES)
+    longer = replace(AGAIN, max_steps=10_000)
+    gentler = replace(AGAIN, learning_rate=7e-4, matrix_rate=0.01, max_steps=8000)
     return [
         (ReaderJob(strings="rough"), rough),
-        (ReaderJob(recipe=replace(AGAIN, max_steps=10_000), seed=1, start=str(rough)), legible),
+        (ReaderJob(strings="hard", recipe=longer, seed=1, start=str(rough)), hard),
+        (ReaderJob(strings="legible", recipe=gentler, seed=2, start=str(hard)), legible),
     ]
 
 
