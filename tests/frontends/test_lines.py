@@ -9,7 +9,9 @@ from PIL import Image
 from tests.frontends.test_photographs import SCENES, X, Y, photo, strokes
 from vitreous.data.sources import load_source
 from vitreous.frontends.lines import BODY, HEIGHT, MARGIN, Strip, find_lines, prepare_ink, split
-from vitreous.frontends.page import Piece, find_written, in_runs, otsu, sheared, tilt
+from vitreous.frontends.page import find_written, otsu
+from vitreous.frontends.pieces import Piece
+from vitreous.frontends.rules import in_runs, sheared, tilt
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from scipy import ndimage
 
 from vitreous.data.pen import USUAL, WAYS, draw_digit
 from vitreous.frontends.lines import HEIGHT, MARGIN, prepare_ink
-from vitreous.frontends.page import Piece
+from vitreous.frontends.pieces import Piece
 
 __all__ = ["LEGIBLE", "RANGES", "Bank", "Drawn", "Ranges", "draw_string", "draw_text", "make_bank"]
 

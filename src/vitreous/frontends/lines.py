@@ -8,7 +8,8 @@ from PIL import Image
 from scipy import ndimage
 
 from vitreous.frontends.digit import Levels, Marked
-from vitreous.frontends.page import Piece, Written
+from vitreous.frontends.page import Written
+from vitreous.frontends.pieces import Piece
 
 __all__ = ["BODY", "HEIGHT", "MARGIN", "WIDEST", "Strip", "find_lines", "make_strip", "prepare_ink"]
 
