@@ -2187,8 +2187,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "rules end at strokes",
         "src/vitreous/frontends/rules.py",
-        "    if lines >= RULED:\n",
-        "    if lines >= 1000:\n",
+        "if lines >= RULED else",
+        "if lines >= 1000 else",
         "tests/frontends/test_lines.py::test_what_is_printed_around_a_number_is_no_part_of_it[rules askew]",
     ),
     Fault(

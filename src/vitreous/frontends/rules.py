@@ -18,6 +18,8 @@ STRIPES = 64
 """Parts of a picture whose rows are summed up to find its lines' slope."""
 SQUARED, RULED = 3, 2
 """Lines each way that make squared paper, and lines that make ruled paper."""
+ROOM = 2.6
+"""The least height of a picture in heights of ink for its paper's lines to be seen."""
 SCRAP = 8
 """Pixels: what is no larger and beside a rule is a part of it."""
 DARKER = 1.8
@@ -48,26 +50,38 @@ class Side(NamedTuple):
 def printed_rules(ink: Levels, marked: Marked, faint: Marked) -> Marked:
     """Printed rules: long, thin, far longer than ink is high. Strokes that cross them are none.
 
-    They are looked for in all that is a little dark. Where there are some, on squared or ruled
-    paper, shorter ones are rules too: between strokes, and in corners. Such paper ties what is
-    written on it into one piece, so that the height of ink is taken from what is left without runs.
+    Squared or ruled paper is looked for in all that is a little dark, where there is room for its
+    lines around what is written; else, and on forms, rules are as dark as ink and lie level.
     """
-    flat = Side(ink, faint, tilt(faint))
-    upright = Side(ink.T, faint.T, tilt(faint.T))
+    flat, upright = Side(ink, faint, tilt(faint)), Side(ink.T, faint.T, tilt(faint.T))
     tall = height_without_runs(sheared(faint, -flat.slope))
+    if len(marked) > ROOM * tall:
+        rules = paper_rules(flat, upright, tall, typical_height(named_pieces(marked)[1]))
+        if rules.any():
+            return with_scraps(marked, rules)
+    return form_rules(Side(ink, marked, 0.0), Side(ink.T, marked.T, 0.0))
+
+
+def paper_rules(flat: Side, upright: Side, tall: float, usual: float) -> Marked:
+    """The lines of squared or ruled paper, if it is some: short ones too, between strokes.
+
+    Such paper ties what is written on it into one piece, so that the height of ink is taken from
+    what is left without runs; whether paper is ruled, from the pieces.
+    """
     if all(in_squares(side, tall) for side in (flat, upright)):
         rows, columns = (short_rules(side, tall) for side in (flat, upright))
-        return with_scraps(marked, rows | columns.T)
-    usual = typical_height(named_pieces(marked)[1])
-    rows, lines = find_rules(flat, usual, wide=flat.surely(usual), gap=0.0)
+        return rows | columns.T
+    rows, lines = find_rules(flat, usual, wide=flat.surely(usual))
+    return rows | short_rules(flat, tall) if lines >= RULED else np.zeros_like(rows)
+
+
+def form_rules(flat: Side, upright: Side) -> Marked:
+    """Rules of a form. An upright one is trusted only beside flat ones: alone it may be a 1."""
+    tall = typical_height(named_pieces(flat.marked)[1])
+    rows, lines = find_rules(flat, tall, wide=flat.surely(tall), broken=False)
     if not lines:
         return rows
-    # An upright rule is trusted only beside flat ones (a form): alone it may be a tall 1.
-    columns, _ = find_rules(upright, usual, wide=upright.surely(usual), gap=0.0)
-    rules = rows | columns.T
-    if lines >= RULED:
-        rules |= short_rules(flat, tall)
-    return with_scraps(marked, rules)
+    return rows | find_rules(upright, tall, wide=upright.surely(tall), broken=False)[0].T
 
 
 def in_squares(side: Side, tall: float) -> bool:
@@ -138,16 +152,21 @@ def height_without_runs(marked: Marked) -> float:
     return float(pieces[np.searchsorted(sizes, sizes[-1] / 2)].height) if pieces else 0.0
 
 
-def find_rules(side: Side, tall: float, *, wide: float, gap: float) -> tuple[Marked, int]:
+def find_rules(
+    side: Side, tall: float, *, wide: float, gap: float = 0.0, broken: bool = True
+) -> tuple[Marked, int]:
     """The pixels of rules at least so wide among ink of this height, without strokes that cross
-    them, and how many lines they are on. Strokes may part a rule by the gap.
+    them, and how many lines they are on.
+
+    Strokes may part a rule by the gap; where it may be broken, it may lack pixels too.
     """
     marked, ink = sheared(side.marked, -side.slope), sheared(side.ink, -side.slope)
     nothing = np.zeros_like(side.marked), 0
     run = int(max(8, min(0.15 * side.length, 1.2 * tall)))
     if run >= side.length:
         return nothing
-    long = in_most_of_runs(marked, run) & ~thicker(marked, max(4, int(0.12 * tall)))
+    runs = in_most_of_runs(marked, run) if broken else in_runs(marked, run, axis=1)
+    long = runs & ~thicker(marked, max(4, int(0.12 * tall)))
     # Strokes that stand on a rule part it; it counts as one all the same.
     gap = max(run, int(gap))
     whole = ~in_runs(~np.pad(long, ((0, 0), (gap, gap))), gap, axis=1)[:, gap:-gap]
