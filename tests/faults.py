@@ -1968,6 +1968,13 @@ FAULTS: tuple[Fault, ...] = (
         "tests/service/test_server.py::test_a_header_that_never_ends_is_hung_up_on",
     ),
     Fault(
+        "the body of an answer waits for the acknowledgement of its head",
+        "src/vitreous/service/server.py",
+        "socket.TCP_NODELAY, 1)",
+        "socket.TCP_NODELAY, 0)",
+        "tests/service/test_server.py::test_a_connection_does_not_hold_back_the_body_until_the_head_is_acknowledged",
+    ),
+    Fault(
         "SIGTERM kills what has begun",
         "src/vitreous/service/server.py",
         "        server.run(sockets=[listening])",

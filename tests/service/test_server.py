@@ -119,6 +119,18 @@ def test_what_is_no_http_is_a_mistake_of_the_client():
         assert httpx2.get(f"{address}/v2/health/live").status_code == 200
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_connection_does_not_hold_back_the_body_until_the_head_is_acknowledged(host: str):
+    try:
+        listening = listen(host, 0)
+    except RunError:
+        pytest.skip("this machine has no IPv6")
+    with listening, socket.create_connection(listening.getsockname()[:2]):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_port_that_is_taken_is_said_to_be():
     with listen("127.0.0.1", 0) as taken:
         port = int(address_of(taken).rpartition(":")[2])
