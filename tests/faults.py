@@ -1926,6 +1926,20 @@ FAULTS: tuple[Fault, ...] = (
         "tests/service/test_access.py::test_without_a_token_it_answers_to_its_own_names_alone",
     ),
     Fault(
+        "a line stands beside another line's picture",
+        "src/vitreous/service/engine.py",
+        "pictures[line.strip]",
+        "pictures[0]",
+        "tests/service/test_http.py::test_each_line_comes_with_its_own_picture_where_a_reader_drops_another",
+    ),
+    Fault(
+        "a strip without a digit is not counted",
+        "src/vitreous/reading/reader.py",
+        "digits, number, others",
+        "digits, 0, others",
+        "tests/reading/test_reader.py::test_a_line_names_its_strip_where_another_strip_holds_no_digit",
+    ),
+    Fault(
         "somebody else's attention",
         "src/vitreous/service/engine.py",
         '        values.pop("attention", None)  # it may be there because somebody else asked for it\n',

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -227,6 +228,13 @@ def test_the_model_sees_light_ink_on_dark_and_shows_it(reader, digits):
     assert (seen == page.strips[0].levels).all()
     assert seen.shape[0] == 32
     assert np.median(seen) < 60
+
+
+def test_a_line_names_its_strip_where_another_strip_holds_no_digit(reader, digits):
+    page = reader.prepare(Image.fromarray(number(digits, "12")))
+    nothing = page.strips[0]._replace(levels=np.zeros_like(page.strips[0].levels))
+    (got,) = reader.read([replace(page, strips=(nothing, *page.strips))])
+    assert [(line.text, line.strip) for line in got.lines] == [("12", 1)]
 
 
 def test_a_reading_is_the_json_that_programs_were_promised(reader, digits):

@@ -29,6 +29,7 @@ class SmallLine:
     box: tuple[int, int, int, int]
     confidence: float
     digits: tuple[SmallDigit, ...]
+    strip: int
     alternatives: tuple[tuple[str, float], ...]
     attention: list | None
 
@@ -44,7 +45,7 @@ class SmallReading:
     def to_dict(self) -> dict[str, Any]:
         lines = [asdict(line) for line in self.lines]
         for line in lines:
-            del line["alternatives"]
+            del line["alternatives"], line["strip"]
             if line["attention"] is None:
                 del line["attention"]
         return {
@@ -103,12 +104,12 @@ class SmallReader:
 
 
 def read_page(page: SmallPage, attention: bool) -> SmallReading:
-    lines = tuple(read_line(line, attention) for line in page.lines)
+    lines = tuple(read_line(*each, attention) for each in enumerate(page.lines))
     confidence = float(np.prod([line.confidence for line in lines])) if lines else 0.0
     return SmallReading("\n".join(line.text for line in lines), lines, confidence, confidence < 0.2)
 
 
-def read_line(line: list, attention: bool) -> SmallLine:
+def read_line(strip: int, line: list, attention: bool) -> SmallLine:
     digits, others, maps = [], [], []
     for place, (box, crop) in enumerate(line):
         chances = nearest(crop)
@@ -124,7 +125,8 @@ def read_line(line: list, attention: bool) -> SmallLine:
     first, last = digits[0].box, digits[-1].box
     box = (first[0], first[1], last[0] + last[2] - first[0], first[3])
     other = (others[0][0] + text[1:], confidence * others[0][1] / digits[0].confidence)
-    return SmallLine(text, box, confidence, tuple(digits), (other,), maps if attention else None)
+    looked = maps if attention else None
+    return SmallLine(text, box, confidence, tuple(digits), strip, (other,), looked)
 
 
 def nearest(crop: np.ndarray) -> np.ndarray:

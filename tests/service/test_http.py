@@ -75,8 +75,8 @@ def test_attention_and_what_the_model_saw_come_on_request_alone(client):
     assert "attention" not in client.post("/v1/read", content=IMAGE).text
 
 
-def test_a_picture_that_could_belong_to_another_line_is_left_out():
-    """As where a reader drops a line that it finds to be none."""
+def test_each_line_comes_with_its_own_picture_where_a_reader_drops_another():
+    """As it does where a strip holds no digit."""
 
     class Dropping(SmallReader):
         def read(self, pages, *, attention=False):
@@ -84,8 +84,10 @@ def test_a_picture_that_could_belong_to_another_line_is_left_out():
             return [replace(each, lines=each.lines[1:]) for each in readings]
 
     with in_process(Dropping(), limits=Limits(**FREE)) as client:
-        told = client.post("/v1/read?attention=true", content=IMAGE).json()
-        assert [(line["text"], line["picture"]) for line in told["lines"]] == [("99", "")]
+        (line,) = client.post("/v1/read?attention=true", content=IMAGE).json()["lines"]
+    _, second = SmallReader().prepare(IMAGE).pictures()
+    assert line["text"] == "99"
+    assert base64.b64decode(line["picture"].partition(",")[2]) == second
 
 
 def test_somebody_elses_wish_for_attention_does_not_show():

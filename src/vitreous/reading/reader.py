@@ -95,14 +95,14 @@ class NumberReader:
         """What was seen on one page, put together."""
         lines: list[Line] = []
         warnings, empty = list(page.warnings), []
-        for strip, (answer, looked) in zip(page.strips, seen, strict=True):
+        for number, (strip, (answer, looked)) in enumerate(zip(page.strips, seen, strict=True)):
             if answer is None:
                 warnings.append(f"what is written at {place(strip)} cannot be what was asked for")
                 continue
             if not answer.text:
                 empty.append(self.confidence(answer))
                 continue
-            lines.append(self.line(page, strip, answer, looked))
+            lines.append(self.line(page, number, answer, looked))
             warnings += self.doubts(strip, answer, len(lines))
         sure = [line.confidence for line in lines] or empty
         return Reading(
@@ -118,10 +118,10 @@ class NumberReader:
         return probability(answer.log_probability, self.model.temperature)
 
     def line(
-        self, page: Page, strip: Strip, answer: Answer, looked: list[list[list[float]]] | None
+        self, page: Page, number: int, answer: Answer, looked: list[list[list[float]]] | None
     ) -> Line:
-        """One line's answer with its places in the image."""
-        heat = self.model.temperature
+        """What one strip says, with its places in the image."""
+        strip, heat = page.strips[number], self.model.temperature
         patch = self.model.config.patch_width
         boxes = digit_boxes(page, strip, [middle * patch for middle in answer.middles])
         digits = tuple(
@@ -130,7 +130,7 @@ class NumberReader:
         )
         others = tuple((text, probability(chance, heat)) for text, chance in answer.others)
         box = inside(page, *strip.box)
-        return Line(answer.text, box, self.confidence(answer), digits, others, looked)
+        return Line(answer.text, box, self.confidence(answer), digits, number, others, looked)
 
     def doubts(self, strip: Strip, answer: Answer, number: int) -> Iterator[str]:
         """What a person should know of a line."""

@@ -34,6 +34,8 @@ class Line:
     confidence: float
     """How likely the whole text is right."""
     digits: tuple[Digit, ...]
+    strip: int = 0
+    """Which of its page's strips it was read in; a strip without a digit makes no line."""
     alternatives: tuple[tuple[str, float], ...] = ()
     """Other texts and how likely each is, the likeliest first."""
     attention: list[list[list[float]]] | None = None

@@ -18,6 +18,11 @@ class Line(Protocol):
         ...
 
     @property
+    def strip(self) -> int:
+        """Which of its page's pictures it was read in."""
+        ...
+
+    @property
     def alternatives(self) -> Sequence[tuple[str, float]]:
         """Other readings with their probabilities."""
         ...
@@ -62,7 +67,7 @@ class Page(Protocol):
     """An image that is ready for the model."""
 
     def pictures(self) -> Sequence[bytes]:
-        """For each line, as PNG, what the model is shown."""
+        """What the model is shown, as PNG files."""
         ...
 
 

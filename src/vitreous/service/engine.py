@@ -94,21 +94,16 @@ class Engine:
 
 
 def answer_of(reading: Reading, page: Page, attention: bool) -> dict[str, Any]:
-    """A reading for programs: its own object, with alternatives, and what was asked for.
-
-    A reader may drop a line that it finds to be none; pictures are left out where they then
-    could stand beside the wrong line.
-    """
+    """A reading for programs: its own object, with alternatives, and what was asked for."""
     answer = reading.to_dict()
     pictures = page.pictures() if attention else ()
-    matched = len(pictures) == len(reading.lines)
-    for place, (line, values) in enumerate(zip(reading.lines, answer["lines"], strict=True)):
+    for line, values in zip(reading.lines, answer["lines"], strict=True):
         others = [{"text": text, "confidence": chance} for text, chance in line.alternatives]
         values["alternatives"] = others
         values.pop("attention", None)  # it may be there because somebody else asked for it
         if attention:
             values["attention"] = rounded(line.attention)
-            values["picture"] = in_address(pictures[place]) if matched else ""
+            values["picture"] = in_address(pictures[line.strip])
     return answer
 
 

@@ -48,7 +48,7 @@ class Line(BaseModel):
     confidence: Chance
     digits: list[Digit]
     alternatives: list[Alternative]
-    picture: str = Field("", description="what the model saw, as a data address, if known")
+    picture: str = Field("", description="what the model saw, as a data address")
     attention: list[list[list[float]]] | None = Field(
         None, description="for each digit, a map (row, column) over the patches of the line"
     )
