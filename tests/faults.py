@@ -2208,9 +2208,23 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "rules end at strokes",
         "src/vitreous/frontends/rules.py",
-        "if lines >= RULED else",
-        "if lines >= 1000 else",
+        "is_ruled = lines >=",
+        "is_ruled = lines - 1000 >=",
         "tests/frontends/test_lines.py::test_what_is_printed_around_a_number_is_no_part_of_it[rules askew]",
+    ),
+    Fault(
+        "a picture cut close has no paper",
+        "src/vitreous/frontends/rules.py",
+        "ACROSS = 0.95",
+        "ACROSS = 5.0",
+        "tests/frontends/test_lines.py::test_a_picture_cut_close_around_a_number_loses_its_paper_and_no_stroke[small squares]",
+    ),
+    Fault(
+        "print is paper",
+        "src/vitreous/frontends/rules.py",
+        "ROOM = 2.6",
+        "ROOM = 0.0",
+        "tests/frontends/test_lines.py::test_a_picture_cut_close_around_a_number_loses_its_paper_and_no_stroke[print beside a part]",
     ),
     Fault(
         "a box is ink",

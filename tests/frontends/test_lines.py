@@ -84,6 +84,25 @@ def test_what_is_printed_around_a_number_is_no_part_of_it(digits, name: str):
     assert len(written.pieces) <= len(plain.pieces) + 2  # a stroke may have been parted
 
 
+BEHIND = {
+    "squares": np.where((Y % 22 < 2) | (X % 22 < 2), 140, 255),
+    "small squares": np.where((Y % 12 < 2) | (X % 12 < 2), 140, 255),
+    "rules": np.where(Y % 18 < 2, 150, 255),
+    "print beside a part": np.where(
+        ((Y % 14 < 2) & (X < 169)) | ((X % 14 < 2) & (Y < 126)), 170, 255
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_a_picture_cut_close_around_a_number_loses_its_paper_and_no_stroke(digits, name: str):
+    close = slice(79, 155), slice(37, 244)
+    page = 215 * sheet_of(digits[:4])
+    (plain,) = lines_of(photo(page[close]))
+    (line,) = lines_of(photo(np.minimum(page, BEHIND[name])[close]))
+    assert same(line.levels, plain.levels) > 0.7
+
+
 @pytest.mark.parametrize("slope", [-0.1, -0.03, 0.0, 0.07])
 def test_the_slope_of_printed_lines_is_found_and_undone(slope: float):
     lines = (Y - np.rint(slope * (X - 160))) % 30 < 2

@@ -19,7 +19,10 @@ STRIPES = 64
 SQUARED, RULED = 3, 2
 """Lines each way that make squared paper, and lines that make ruled paper."""
 ROOM = 2.6
-"""The least height of a picture in heights of ink for its paper's lines to be seen."""
+"""A picture lower than this, in heights of ink, is a tight one, and may show print for its paper:
+what is taken for paper there must be `SQUARED` lines that reach `ACROSS`."""
+ACROSS = 0.95
+"""The share of a picture that a line from side to side covers."""
 SCRAP = 8
 """Pixels: what is no larger and beside a rule is a part of it."""
 DARKER = 1.8
@@ -50,29 +53,33 @@ class Side(NamedTuple):
 def printed_rules(ink: Levels, marked: Marked, faint: Marked) -> Marked:
     """Printed rules: long, thin, far longer than ink is high. Strokes that cross them are none.
 
-    Squared or ruled paper is looked for in all that is a little dark, where there is room for its
-    lines around what is written; else, and on forms, rules are as dark as ink and lie level.
+    Squared or ruled paper is looked for in all that is a little dark; else, and on forms, rules are
+    as dark as ink and lie level.
     """
     flat, upright = Side(ink, faint, tilt(faint)), Side(ink.T, faint.T, tilt(faint.T))
     tall = height_without_runs(sheared(faint, -flat.slope))
-    if len(marked) > ROOM * tall:
-        rules = paper_rules(flat, upright, tall, typical_height(named_pieces(marked)[1]))
-        if rules.any():
-            return with_scraps(marked, rules)
+    tight = len(marked) <= ROOM * tall
+    rules = paper_rules(flat, upright, tall, typical_height(named_pieces(marked)[1]), tight)
+    if rules.any():
+        return with_scraps(marked, rules)
     return form_rules(Side(ink, marked, 0.0), Side(ink.T, marked.T, 0.0))
 
 
-def paper_rules(flat: Side, upright: Side, tall: float, usual: float) -> Marked:
+def paper_rules(flat: Side, upright: Side, tall: float, usual: float, tight: bool) -> Marked:
     """The lines of squared or ruled paper, if it is some: short ones too, between strokes.
 
     Such paper ties what is written on it into one piece, so that the height of ink is taken from
     what is left without runs; whether paper is ruled, from the pieces.
     """
-    if all(in_squares(side, tall) for side in (flat, upright)):
+    if all(in_squares(side, tall, ACROSS if tight else 0.5) for side in (flat, upright)):
         rows, columns = (short_rules(side, tall) for side in (flat, upright))
         return rows | columns.T
-    rows, lines = find_rules(flat, usual, wide=flat.surely(usual))
-    return rows | short_rules(flat, tall) if lines >= RULED else np.zeros_like(rows)
+    if tight:
+        rows, lines = find_rules(flat, usual, wide=ACROSS * flat.length, gap=2 * tall)
+    else:
+        rows, lines = find_rules(flat, usual, wide=flat.surely(usual))
+    is_ruled = lines >= (SQUARED if tight else RULED)
+    return rows | short_rules(flat, tall) if is_ruled else np.zeros_like(rows)
 
 
 def form_rules(flat: Side, upright: Side) -> Marked:
@@ -84,9 +91,9 @@ def form_rules(flat: Side, upright: Side) -> Marked:
     return rows | find_rules(upright, tall, wide=upright.surely(tall), broken=False)[0].T
 
 
-def in_squares(side: Side, tall: float) -> bool:
-    """Whether there are as many lines through the picture as squared paper has."""
-    return find_rules(side, tall, wide=0.5 * side.length, gap=2 * tall)[1] >= SQUARED
+def in_squares(side: Side, tall: float, share: float) -> bool:
+    """Whether as many lines as squared paper has go through this share of the picture."""
+    return find_rules(side, tall, wide=share * side.length, gap=2 * tall)[1] >= SQUARED
 
 
 def short_rules(side: Side, tall: float) -> Marked:
