@@ -16,6 +16,8 @@ from vitreous.studies.report import TEXT, markdown, read_summary
 FOLDER = Path(__file__).parents[2] / "studies"
 STUDIES = study_files(FOLDER)
 MEASURED = [name for name, path in STUDIES.items() if (results_of(path) / LINES).exists()]
+UNFINISHED: set[str] = set()
+"""Studies of which some cells are committed and some are still to be run."""
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -33,9 +35,9 @@ def test_committed_results_are_of_the_study_and_whole(name: str):
     summary = read_summary(out)
     assert set(summary.header.arms) == {study.base_name, *study.arms}
     assert not summary.failed
-    assert {(line.arm, line.seed) for line in summary.lines} == {
-        (cell.arm, cell.seed) for cell in study.cells
-    }
+    done = {(line.arm, line.seed) for line in summary.lines}
+    asked = {(cell.arm, cell.seed) for cell in study.cells}
+    assert done < asked if name in UNFINISHED else done == asked
     current = brought_up_to_date(summary.lines, list(study.cells))
     assert all(line.cell == study.cell(line.arm, line.seed).name for line in current)
 
